@@ -1,4 +1,4 @@
-"""The server object: its state, and the one entry point of both transports."""
+"""The `Server` class: the state of the API server, and `handle`, the entry point for requests of both transports."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -125,15 +125,16 @@ class Server:
 
     @property
     def now(self) -> str:
-        """The current time of the server's clock, as objects carry it."""
+        """Return the time of the server's clock as RFC 3339 text, such as 2024-01-02T03:04:05Z."""
         return rfc3339(self.world.clock.now())
 
     @property
     def requires_tokens(self) -> bool:
+        """Whether the server was created with tokens, so that requests need a credential."""
         return self._first_token is not None
 
     def transport(self, token: str | None = None) -> "InProcessTransport":
-        """Return a client's Transport that calls this server without sockets. The default is the first token."""
+        """Return a client Transport that calls this server without sockets. The default is the server's first token."""
         from fairlead.server.http.inprocess import InProcessTransport
 
         return InProcessTransport(self, token or self._first_token)
@@ -150,9 +151,10 @@ class Server:
         return await listen(self, host, port, tls=tls, client_ca=client_ca)
 
     def inject(self, plan: "Plan | None") -> "FaultInjector | None":
-        """Follow a fault plan from now on, in place of the previous one. None ends fault injection.
+        """Replace the current fault plan by `plan`, or end fault injection if `plan` is None.
 
-        The state of the plan is `faults`. Watches that are already open are not affected.
+        Returns the new fault injector, which is also the attribute `faults`. Watches that are already open are not
+        affected.
         """
         from fairlead.server.faults import FaultInjector
 
@@ -160,7 +162,11 @@ class Server:
         return self.faults
 
     def load_secret(self, name: str, create: Callable[[], bytes]) -> bytes:
-        """Return the secret that `create` returns. With `data`, it is created once and then read from there."""
+        """Return the secret called `name`, such as a signing key.
+
+        Without `data`, every call creates a new secret with `create`. With `data`, the first call creates the secret
+        and stores it in the data directory; later calls return the stored secret.
+        """
         return create() if self._journal is None else self._journal.get_or_create_secret(name, create)
 
     def close(self) -> None:
@@ -172,18 +178,21 @@ class Server:
 
     @property
     def responds_immediately(self) -> bool:
-        """Whether `respond` does the same as `handle`: there is neither a fault plan nor a disk to wait for."""
+        """Whether a transport may call `respond` instead of awaiting `handle`.
+
+        True if the server has neither a fault plan nor a data directory, so that no request has to wait.
+        """
         return self.faults is None and self._journal is None
 
     async def handle(self, request: Request) -> AnyResponse:
-        """Return the response to a request from a transport, following the fault plan if there is one.
+        """Return the response to a request of a transport. The fault plan, if there is one, may change the response.
 
-        Raises ConnectionDropped where the plan breaks the connection.
+        Raises ConnectionDropped if the fault plan breaks the connection.
         """
         return await self.handle_durably(request) if self.faults is None else await self.faults.handle(request)
 
     async def handle_durably(self, request: Request) -> AnyResponse:
-        """Return the response to a request; with `data`, wait until all that the response shows is on disk."""
+        """Return the response to a request. With `data`, wait until every change that the response shows is on disk."""
         if self._journal is None:
             return self.respond(request)
         from fairlead.server.http.durable_responses import respond_durably
@@ -191,9 +200,10 @@ class Server:
         return await respond_durably(self, self._journal, request)
 
     def respond(self, request: Request, *, trusted: bool = False, executor: Executor | None = None) -> AnyResponse:
-        """Return the response to a request, and record it in the metrics and the audit log. Never raises.
+        """Return the response to a request, and record the request in the metrics and the audit log. Never raises.
 
-        A `trusted` request is the server's own: it is neither authenticated nor audited. `executor` replaces `execute`.
+        `trusted` requests come from the server itself: they are neither authenticated nor audited. `executor` replaces
+        `execute`.
         """
         request.time = self.world.clock.now()
         route: Route | None = None
@@ -219,7 +229,10 @@ class Server:
         return response
 
     def execute(self, request: Request, route: Route | None) -> AnyResponse:
-        """Execute an authorized request. Raises StatusError."""
+        """Return the response to an authorized request: run its verb, or serve its non-resource path.
+
+        Raises StatusError.
+        """
         if route is None:
             return nonresource.serve(self, request)
         if route.resource.deprecation:
@@ -227,7 +240,10 @@ class Server:
         return find_handler(route)(self, request, route)
 
     def after_write(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool = False) -> None:
-        """Update the server's own state after a committed write. Called for every write, in commit order."""
+        """Update the served CRDs, the controllers and the fault injector after a committed write.
+
+        Called for every write, in commit order.
+        """
         if resource.is_definition:
             self.definitions.after_write(stored, deleted)
         elif deleted and resource.custom:
@@ -238,11 +254,12 @@ class Server:
             self._controllers.after_write(resource, previous, stored, deleted)
 
     def table(self, resource: Resource) -> ObjectTable:
-        """Return the table of a kind's objects, the same for each version and group in which the kind is served."""
+        """Return the store's table for the objects of a kind. All versions and groups of the kind share one table."""
         storage = resource.storage or resource
         return self.store.table(storage.group, storage.plural)
 
     def _open_journal(self, data: Path) -> "DurableJournal":
+        """Load the stored objects from the data directory, and return the journal that stores further writes."""
         from fairlead.server.storage.durable.journal import DurableJournal
 
         journal = DurableJournal(data, self.store, lambda: self._rebuild_from_store(RETRY_DELAY))
@@ -250,13 +267,16 @@ class Server:
         return journal
 
     def _rebuild_from_store(self, delay: float = 0.0) -> None:
-        """Rebuild the state that is derived from the store: after loading it, and after writes were undone."""
+        """Rebuild the served CRDs and the controllers' index from the store.
+
+        Needed after the store was loaded from disk, and after writes were undone because the disk failed.
+        """
         self.definitions.serve_stored()
         if self._controllers is not None:
             self._controllers.rebuild(delay)
 
     def _authorize(self, request: Request) -> None:
-        """Find the user of a request and check access, before looking at whether the path exists."""
+        """Set the user of a request and raise 401 or 403 if the user has no access, even if the path does not exist."""
         user = request.user = self.authenticator.authenticate(request)
         request.allowed = False
         acting = resolve_impersonation(request, user, self.authorizer)
@@ -271,7 +291,7 @@ class Server:
         request.allowed = True
 
     def _find_route(self, request: Request) -> Route | None:
-        """Return the route of a request, or None if its path is not a resource path."""
+        """Return the kind, object and verb that a request addresses, or None for a path such as /healthz or /apis."""
         target = routing.parse(request.path)
         if target is None:
             return None

@@ -35,7 +35,10 @@ class _Named(msgspec.Struct):
 
 
 class AuditLog:
-    """Appends audit events to a file of mode 0600. A failed write is logged; the request succeeds."""
+    """Appends one JSON line per request to a file of mode 0600.
+
+    If the disk fails, a message is logged and the request succeeds.
+    """
 
     def __init__(self, path: Path, world: World) -> None:
         self._world = world
@@ -48,7 +51,7 @@ class AuditLog:
         self._failing = False
 
     def record(self, request: Request, response: AnyResponse) -> None:
-        """Record a response. A streaming response is recorded when it starts and when it ends."""
+        """Append the audit event of a response. A watch gets one event when it starts and one when it ends."""
         event = self._event(request, response)
         if isinstance(response, StreamingResponse):
             self._write(event | {"stage": "ResponseStarted"}, request)
@@ -146,7 +149,7 @@ def _reference(request: Request, attributes: Attributes) -> Event:
 
 
 def _status(response: AnyResponse) -> Event:
-    """Return the Status in the response, or the code alone."""
+    """Return the Status object in the body of an error response, or only {"code": …} for any other response."""
     if isinstance(response, Response) and response.body.startswith(b'{"kind":"Status"'):
         status: Event = msgspec.json.decode(response.body)
         return {key: value for key, value in status.items() if key not in ("kind", "apiVersion")} | {

@@ -1,8 +1,8 @@
-"""Two controllers of a cluster's controller manager, which is not part of an API server. They are off by default.
+"""The garbage collector and the namespace controller of kube-controller-manager. Both are off by default.
 
 `gc` deletes objects that lost their owners, and does foreground and orphan deletion. `namespace` empties a namespace
-that is being deleted and then removes it. Both run on the event loop right after the write that triggered them, in
-the order of the writes.
+that is being deleted and then removes it. Both run on the event loop right after the write that triggered them, in the
+order of the writes.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ NAMES = ("gc", "namespace")
 
 
 class Controllers:
-    """The enabled controllers and their pending work."""
+    """Runs the enabled controllers, and holds the queue of their pending work."""
 
     def __init__(self, server: "Server", names: frozenset[str]) -> None:
         unknown = names - set(NAMES)
@@ -39,7 +39,7 @@ class Controllers:
         self._busy = False
 
     def after_write(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool) -> None:
-        """Queue the work that a committed write causes."""
+        """Queue the garbage collection and the namespace cleanup that a committed write makes necessary."""
         metadata = stored.object["metadata"]
         key = (resource.group, resource.plural, metadata.get("namespace", ""), metadata["name"])
         if self._gc:
@@ -50,9 +50,9 @@ class Controllers:
                 self._enqueue(lambda: self._empty_namespace(namespace))
 
     def rebuild(self, delay: float) -> None:
-        """Rebuild the index from the store and, after a delay, process all objects again.
+        """Rebuild the owner index from the store, and check every object again after `delay` seconds.
 
-        Needed after an earlier process's state was loaded, and after writes were undone.
+        Needed after the store was loaded from disk, and after writes were undone.
         """
         self._live.clear()
         self._dependents.clear()
@@ -118,7 +118,7 @@ class Controllers:
         return (resource, stored) if resource and stored else None
 
     def _collect(self, key: Key) -> None:
-        """Delete an object if all its owners are gone, or remove the references to those that are gone."""
+        """Delete an object if all its owners are gone. Otherwise remove its references to owners that are gone."""
         found = self._find(key)
         if found is None:
             return
@@ -134,7 +134,7 @@ class Controllers:
             self._write(resource, stored, {"ownerReferences": existing})
 
     def _finish_deletion(self, key: Key | None) -> None:
-        """Do the foreground or orphan deletion that a deleted object waits for."""
+        """Delete or orphan the dependents of an object that has the foregroundDeletion or orphan finalizer."""
         found = self._find(key) if key else None
         if found is None:
             return
@@ -164,7 +164,10 @@ class Controllers:
                 yield found
 
     def _write(self, resource: Resource, stored: Stored, changes: Object) -> None:
-        """Change the metadata of an object. Remove a deleted object without finalizers."""
+        """Store an object with changed metadata.
+
+        Remove the object if it is being deleted and has no finalizers left.
+        """
         metadata = {k: v for k, v in {**stored.object["metadata"], **changes}.items() if v or k not in changes}
         table = self._server.store.table(resource.group, resource.plural)
         if (
@@ -179,7 +182,10 @@ class Controllers:
         self._server.after_write(resource, stored, written)
 
     def _empty_namespace(self, namespace: str) -> None:
-        """Delete the objects of a terminating namespace. When it is empty, remove its finalizer or the namespace."""
+        """Delete the objects of a terminating namespace.
+
+        Remove the namespace or its finalizer once no object is left.
+        """
         table = self._server.store.table("", "namespaces")
         stored = table.get("", namespace)
         if stored is None or "deletionTimestamp" not in stored.object["metadata"]:

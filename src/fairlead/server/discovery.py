@@ -1,4 +1,4 @@
-"""Discovery documents: the served groups, versions and kinds, in the plain and in the aggregated (v2) format."""
+"""Discovery documents: the served groups, versions and kinds, as separate lists and in the aggregated (v2) format."""
 
 import base64
 import hashlib
@@ -33,7 +33,7 @@ Document = dict[str, Any]
 
 
 def version_priority(version: str) -> tuple[int, ...] | tuple[int, str]:
-    """Return a sort key in Kubernetes' order: stable, beta, alpha, newest first in each. Other names come last."""
+    """Return a sort key for API versions: v2, v1, v1beta1, v1alpha1, then names that are not Kubernetes versions."""
     match = _KUBE_VERSION.match(version)
     if match is None:
         return (3, version)
@@ -42,7 +42,7 @@ def version_priority(version: str) -> tuple[int, ...] | tuple[int, str]:
 
 
 def find_document(registry: Registry, path: str) -> Document | None:
-    """Return the discovery document at a path, or None if there is none."""
+    """Return the discovery document at a path such as /apis/apps/v1, or None if the path has no document."""
     parts = path.strip("/").split("/")
     if path == "/api":
         return _legacy()
@@ -61,9 +61,9 @@ def find_document(registry: Registry, path: str) -> Document | None:
 
 
 def allows_any_method(registry: Registry, path: str) -> bool:
-    """Return whether a path answers every HTTP method.
+    """Return whether the server answers every HTTP method at a discovery path, not only GET.
 
-    That is the case for /apis, for every group, and for the versions of custom groups.
+    True for /apis, for every group, and for the versions of custom groups.
     """
     return path == "/apis" or (path.startswith("/apis/") and (path.count("/") == 2 or _is_custom(registry, path)))
 
@@ -74,7 +74,7 @@ def _is_custom(registry: Registry, path: str) -> bool:
 
 
 def list_paths(registry: Registry) -> Document:
-    """Return the document at /: the paths that can be read."""
+    """Return the document at /, which lists the paths that a client can read."""
     groups = [
         f"/apis/{name}{suffix}"
         for name, versions in _groups(registry)
@@ -96,7 +96,7 @@ def _builtin_groups() -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def _groups(registry: Registry) -> list[tuple[str, list[str]]]:
-    """Return every group except the core group, with its versions in order of preference."""
+    """Return every group except the core group, each with its versions in order of preference."""
     groups = {name: list(versions) for name, versions in _builtin_groups()}
     custom: dict[str, set[str]] = {}
     for resource in registry.custom():
@@ -122,7 +122,7 @@ def _resources(registry: Registry, group: str, version: str) -> Document:
 
 
 def custom_entries(resource: Resource, registry: Registry) -> list[Document]:
-    """Return the entries of a custom kind and its subresources in an APIResourceList."""
+    """Return the APIResourceList entries of a custom kind and of its subresources."""
     stored = registry.storage(resource.group, resource.plural) or resource
     entry: Document = {
         "name": resource.plural,
@@ -147,12 +147,13 @@ def custom_entries(resource: Resource, registry: Registry) -> list[Document]:
 
 
 def storage_version_hash(stored: Resource) -> str:
+    """Return the storageVersionHash of a kind in discovery, as a real server computes it."""
     digest = hashlib.sha256(f"{stored.group}/{stored.version}/{stored.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
 
 
 def aggregated_version(accept: str) -> str:
-    """Return the served version of aggregated discovery that an Accept header names, or "". v2beta1 is not served."""
+    """Return "v2" if an Accept header asks for aggregated discovery, else "". The version v2beta1 is not served."""
     for clause in accept.split(","):
         parts = {part.strip() for part in clause.split(";")}
         if {f"g={AGGREGATED}", "v=v2", "as=APIGroupDiscoveryList"} <= parts:
@@ -161,7 +162,7 @@ def aggregated_version(accept: str) -> str:
 
 
 def aggregated_document(registry: Registry, path: str, version: str) -> Document | None:
-    """Return all of discovery in one document. Newer clients request it at /api and /apis."""
+    """Return the aggregated discovery document of /api or /apis, or None for any other path."""
     if path == "/api":
         groups = [("", ["v1"])]
     elif path == "/apis":
@@ -186,7 +187,7 @@ def aggregated_document(registry: Registry, path: str, version: str) -> Document
 
 
 def _nest_subresources(registry: Registry, group: str, version: str) -> list[Document]:
-    """Return the resources of a group version with the subresources inside their resources."""
+    """Return the resources of a group version in the aggregated format, where each one contains its subresources."""
     # A built-in kind does not name its own group.
     default = ("", "") if registry.is_builtin_group(group) else (group, version)
     resources: dict[str, Document] = {}

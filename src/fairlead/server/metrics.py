@@ -22,12 +22,16 @@ _HELP = "# HELP apiserver_request_total Requests by verb, kind and code.\n# TYPE
 
 
 class Metrics:
-    """Counts responses. `rate(apiserver_request_total{code="409"}[1m])` shows conflicts, as on a real server."""
+    """Counts responses by verb, kind and code.
+
+    `apiserver_request_total{code="409"}` shows conflicts, as on a real server.
+    """
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, ...]] = Counter()
 
     def count(self, request: Request, route: Route | None, code: int) -> None:
+        """Count one response with this status code. `route` is None for a path that is not a resource path."""
         if route is None:
             self._requests[request.method, "", "", "", "", "", "", str(code)] += 1
             return
@@ -41,7 +45,7 @@ class Metrics:
         self._requests[key] += 1
 
     def total(self, **labels: str) -> int:
-        """Return the number of responses with these labels."""
+        """Return how many responses have these label values, for example `total(verb="PATCH", code="409")`."""
         required = [(_LABELS.index(name), value) for name, value in labels.items()]
         return sum(n for key, n in self._requests.items() if all(key[index] == value for index, value in required))
 

@@ -38,7 +38,7 @@ def serve(server: "Server", request: Request) -> AnyResponse:
 
 
 def _aggregated_discovery(registry: "Registry", request: Request, path: str) -> Response | None:
-    """Return the aggregated discovery document if the Accept header asks for it, or None."""
+    """Return aggregated discovery if the request is a GET whose Accept header asks for it, else None."""
     version = discovery.aggregated_version(request.headers.get("accept", ""))
     if not version or request.method != "GET":
         return None

@@ -1,1 +1,1 @@
-"""Admission: other objects in the store complete or reject a write."""
+"""Admission: LimitRanges, classes, namespaces and other stored objects change or reject a write."""

@@ -1,6 +1,6 @@
-"""The admission chain: LimitRanges and classes in the store complete new objects and reject objects.
+"""The admission chain: it adds the values of LimitRanges and classes to new objects, and rejects writes they forbid.
 
-As on a real server, a new object is completed before it is prepared and validated, and can be rejected afterwards.
+As on a real server, the chain adds values before an object is prepared and validated, and rejects it afterwards.
 """
 
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ _PRIORITY_CLASS = ("scheduling.k8s.io", "PriorityClass")
 
 
 def complete(server: "Server", resource: Resource, namespace: str, obj: Object) -> Object:
-    """Return a new object with the values of LimitRanges and classes: `obj` itself if nothing is added."""
+    """Return a new object with the values that LimitRanges and classes add, or `obj` itself if they add nothing."""
     if (resource.group, resource.kind) not in _COMPLETED_KINDS:
         return obj
     if resource.kind == "Pod":
@@ -29,7 +29,7 @@ def complete(server: "Server", resource: Resource, namespace: str, obj: Object) 
 
 
 def validate(server: "Server", resource: Resource, namespace: str, obj: Object, old: Object | None) -> None:
-    """Reject a valid object that a LimitRange or a class in the store does not permit."""
+    """Raise 403 if a LimitRange or a class in the store does not permit a valid object. `old` is None for a create."""
     error, kind = "", (resource.group, resource.kind)
     if kind == _PRIORITY_CLASS:
         error = classes.check_default_priority(obj, lambda group, plural: _list(server, group, plural))

@@ -1,7 +1,7 @@
-"""Classes: values that a new Pod, claim or Ingress gets from the class that it names, or from the default class.
+"""Values that a new Pod, PersistentVolumeClaim or Ingress gets from its class, or from the default class.
 
-These are PriorityClasses and RuntimeClasses for Pods, StorageClasses for claims, and IngressClasses for Ingresses. The
-two system priorities exist without being stored.
+Pods have PriorityClasses and RuntimeClasses, claims have StorageClasses, Ingresses have IngressClasses. The two system
+priorities exist without being stored.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,18 +23,21 @@ _UNDEFINED_OVERHEAD: Final = "Pod Overhead set without corresponding RuntimeClas
 
 
 class RejectedByClass(Exception):
-    """A class does not permit the write. The message says why."""
+    """Raised if a class does not permit a write. The message says why."""
 
 
 def complete(kind: str, obj: Object, list_objects: ListObjects) -> Object:
-    """Return a new object with the values of its class: `obj` itself if there are none. Raises RejectedByClass."""
+    """Return a new object with the values of its class, or `obj` itself if its class adds none.
+
+    Raises RejectedByClass.
+    """
     for step in _STEPS.get(kind, ()):
         obj = step(obj, list_objects)
     return obj
 
 
 def check_default_priority(obj: Object, list_objects: ListObjects) -> str:
-    """Return why a PriorityClass may not be the default, or an empty string."""
+    """Return why a PriorityClass may not be the default one, or "" if it may."""
     classes = _list_priority_classes(list_objects)
     defaults = [other for other in classes if other.get("globalDefault") and _name(other) != _name(obj)]
     if not obj.get("globalDefault") or not defaults:
@@ -76,7 +79,7 @@ def _set_priority(pod: Object, list_objects: ListObjects) -> Object:
 
 
 def _find_priority(name: str, list_objects: ListObjects) -> tuple[str, int, str]:
-    """Return the name, value and preemption policy of a PriorityClass, or of the default one if `name` is empty."""
+    """Return name, value and preemption policy of a PriorityClass, or of the default class if `name` is empty."""
     if name in SYSTEM_PRIORITIES:
         return name, SYSTEM_PRIORITIES[name], _PREEMPT_LOWER
     classes = list(_list_priority_classes(list_objects))
@@ -93,7 +96,7 @@ def _find_priority(name: str, list_objects: ListObjects) -> tuple[str, int, str]
 
 
 def _add_default_tolerations(pod: Object, list_objects: ListObjects) -> Object:
-    """Add the tolerations that every Pod gets. The RuntimeClass adds its own to them."""
+    """Add the not-ready and unreachable tolerations that every Pod gets."""
     return {**pod, "spec": prepare.add_default_tolerations(pod["spec"])}
 
 
@@ -131,7 +134,7 @@ def _set_scheduling(pod: Object, scheduling: Object) -> Object:
 
 
 def _merge_tolerations(tolerations: list[Object]) -> list[Object]:
-    """Return the tolerations without those that another one covers. Of equal ones, the first is kept."""
+    """Return the tolerations without those that another toleration covers. Of equal tolerations, keep the first."""
     merged: list[Object] = []
     for index, toleration in enumerate(tolerations):
         later = [other for other in tolerations[index + 1 :] if other != toleration]
@@ -141,7 +144,7 @@ def _merge_tolerations(tolerations: list[Object]) -> list[Object]:
 
 
 def _covers(wide: Object, narrow: Object) -> bool:
-    """Return whether the toleration `wide` tolerates everything that `narrow` does."""
+    """Return whether the toleration `wide` tolerates every taint that `narrow` tolerates."""
     exists = wide.get("operator") == "Exists"
     if narrow == wide:
         return True
@@ -175,7 +178,7 @@ def _annotations(obj: Object) -> Object:
 
 
 def _find_default(classes: Iterable[Object], annotations: tuple[str, ...]) -> str:
-    """Return the name of the newest class that is annotated as the default, or an empty string."""
+    """Return the name of the newest class with a default-class annotation, or "" if no class has one."""
     defaults = [item for item in classes if any(_annotations(item).get(key) == "true" for key in annotations)]
     defaults.sort(key=_name)
     defaults.sort(key=lambda item: item["metadata"]["creationTimestamp"], reverse=True)

@@ -1,4 +1,4 @@
-"""LimitRanges: default limits and requests of new containers, and the bounds of Pods and claims."""
+"""LimitRanges: they set default requests and limits of new containers, and bound those of Pods and claims."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -13,7 +13,7 @@ _ZERO = (Decimal(0), "")
 
 
 def set_defaults(pod: Object, ranges: Iterable[Object]) -> Object:
-    """Return the Pod with the defaults of its namespace's LimitRanges: `pod` itself if nothing is added."""
+    """Return the Pod with the default requests and limits of the LimitRanges, or `pod` itself if they add none."""
     for limit_range in ranges:
         for item in _items(limit_range):
             if item.get("type") == "Container":
@@ -22,7 +22,7 @@ def set_defaults(pod: Object, ranges: Iterable[Object]) -> Object:
 
 
 def check_pod(pod: Object, ranges: Iterable[Object]) -> str:
-    """Return why the first LimitRange that does not permit a Pod rejects it, or an empty string."""
+    """Return why a LimitRange of the namespace rejects a Pod, or "" if all of them permit the Pod."""
     spec = pod["spec"]
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     by_type = {"Container": [container.get("resources") or {} for container in containers], "Pod": [_sum_pod(spec)]}
@@ -39,7 +39,7 @@ def check_pod(pod: Object, ranges: Iterable[Object]) -> str:
 
 
 def check_claim(claim: Object, ranges: Iterable[Object]) -> str:
-    """Return why the first LimitRange that does not permit a claim rejects it, or an empty string.
+    """Return why a LimitRange rejects a PersistentVolumeClaim, or "".
 
     Only the requests of the claim count, not its limits.
     """
@@ -63,9 +63,10 @@ def _items(limit_range: Object) -> list[Object]:
 
 
 def _sum_pod(spec: Object) -> Object:
-    """Return the requests and limits of a Pod.
+    """Return the requests and limits of a whole Pod.
 
-    They are the sum of the containers that run at the same time, or the maximum during initialization if that is more.
+    The amount of a resource is the sum over the containers that run at the same time, or the maximum during
+    initialization if that is larger.
     """
     result: Object = {}
     for part in ("requests", "limits"):
@@ -136,7 +137,10 @@ def _check_minimum(resources: Object, item: Object) -> list[str]:
 
 
 def _check_bound(item: Object, bound_type: str, sign: int, amounts: list[tuple[str, Object]]) -> list[str]:
-    """Return an error for each resource that exceeds its bound, or that the first of `amounts` does not specify."""
+    """Return an error for each resource that is beyond the `min` or `max` of a LimitRange item.
+
+    A resource that the first of `amounts` does not specify is an error too.
+    """
     errors: list[str] = []
     first_word, first = amounts[0]
     for name, bound in (item.get(bound_type) or {}).items():

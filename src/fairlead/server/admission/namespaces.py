@@ -1,4 +1,4 @@
-"""Namespace lifecycle: no object is created in a namespace that is missing or terminating."""
+"""Namespace lifecycle: reject a create in a namespace that is missing or terminating."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ IMMORTAL = frozenset(("default", "kube-system", "kube-public"))
 
 
 def admit_create(server: "Server", resource: Resource, namespace: str, obj: dict[str, Any]) -> None:
-    """Reject a create in a namespace that is missing (404) or terminating (403)."""
+    """Raise 404 if the namespace of a new object is missing, or 403 if the namespace is terminating."""
     if not resource.namespaced:
         return
     live = server.store.table("", "namespaces").get("", namespace)

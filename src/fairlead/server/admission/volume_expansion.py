@@ -1,4 +1,4 @@
-"""Volume expansion: a claim may grow if it is bound and its storage class permits it."""
+"""Volume expansion: a claim may grow if the claim is bound and its StorageClass has allowVolumeExpansion."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -14,7 +14,7 @@ _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
 def check(claim: Object, old: Object, find_storage_class: Callable[[str], Object | None]) -> str:
-    """Return why a claim may not grow to its new size, or an empty string."""
+    """Return why a claim may not grow to its new size, or "" if it may."""
     if _size(claim) <= _size(old):
         return ""
     if (old.get("status") or {}).get("phase") != "Bound":

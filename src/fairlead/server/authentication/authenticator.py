@@ -1,4 +1,4 @@
-"""The authenticator: from the credentials of a request to its user."""
+"""The authenticator: it finds the user of a request from the request's credentials."""
 
 from typing import Final
 
@@ -19,9 +19,9 @@ EXTRA_SPACE: Final = "the provided Authorization header contains extra space bef
 class Authenticator:
     """Finds the user of a request.
 
-    A request with an invalid bearer token gets 401, even where no credential is needed. Other schemes are ignored.
-    A request without a credential is an administrator's if the server has no tokens. Otherwise it is
-    system:anonymous if `allow_anonymous` is set or the path is public, and gets 401 if not.
+    An invalid bearer token gets 401, even on a server without tokens. Other Authorization schemes are ignored.
+    A request without a credential comes from an administrator if the server has no tokens. Otherwise its user is
+    system:anonymous if `allow_anonymous` is set or the path is public, and the request gets 401 if not.
     """
 
     def __init__(
@@ -32,6 +32,7 @@ class Authenticator:
         self._allow_anonymous = allow_anonymous
 
     def authenticate(self, request: Request) -> User:
+        """Return the user of a request. Raises 401 if the credential is invalid or missing."""
         if request.certificate_user is not None:
             return request.certificate_user
         if token := _bearer_token(request):
@@ -46,16 +47,16 @@ class Authenticator:
         raise unauthorized()
 
     def _verify(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
-        """Return the user of a token and the audiences it is valid for, or None if it is invalid."""
+        """Return the user of a token and the audiences for which the token is valid, or None for an invalid token."""
         try:
             return self.review(token, audiences)
         except InvalidToken:
             return None
 
     def review(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
-        """Return the user of a token and the audiences it is valid for, or None if this server did not issue it.
+        """Return the user of a token and the audiences for which the token is valid, or None for an unknown token.
 
-        Raises InvalidToken with the reason if this server issued it and it is not valid any more.
+        Raises InvalidToken with the reason if this server issued the token and the token is no longer valid.
         """
         known = self._static_tokens.user(token)
         if known is not None:  # static tokens are valid for this server only
@@ -65,7 +66,7 @@ class Authenticator:
 
 
 def _bearer_token(request: Request) -> str:
-    """Return the bearer token of a request, or "". Text after the token is ignored."""
+    """Return the token in the header `Authorization: Bearer TOKEN`, or "". Text after the token is ignored."""
     scheme, *rest = request.headers.get("authorization", "").strip().split(" ", 2)
     if not rest or scheme.lower() != "bearer":
         return ""

@@ -1,9 +1,8 @@
-"""Impersonate-* headers: a request on behalf of another user.
+"""Impersonate-* headers: a user sends a request on behalf of another user.
 
-The verb `impersonate` allows acting as another user in everything. Constrained impersonation allows it only for some
-requests: it needs impersonate:user-info (or :serviceaccount, :arbitrary-node) on the user, and
-impersonate-on:user-info:list (for example) on the resource. A real server also has :associated-node, for agents that
-run on the node; it is not implemented here.
+With the verb `impersonate` on the other user, all requests are allowed. Constrained impersonation allows only some
+requests. It needs impersonate:user-info (or :serviceaccount, :arbitrary-node) on the other user, and for example
+impersonate-on:user-info:list on the resource. The mode :associated-node of a real server is not implemented.
 """
 
 from dataclasses import replace
@@ -31,7 +30,10 @@ _NODE: Final = "system:node:"
 
 
 def resolve_impersonation(request: Request, user: User, authorizer: Authorizer) -> User:
-    """Return the user that a request acts as: its own, or the one that the headers name. Raise 403 if not allowed."""
+    """Return the user that the Impersonate-* headers name, or `user` without such headers.
+
+    Raises 403 if not allowed.
+    """
     target = _parse_headers(request)
     if target is None:
         return user
@@ -51,6 +53,7 @@ def resolve_impersonation(request: Request, user: User, authorizer: Authorizer) 
 
 
 def _parse_headers(request: Request) -> User | None:
+    """Return the user that the Impersonate-* headers name, or None without such headers."""
     headers = request.headers
     if "impersonate-" not in "\n".join(headers):
         return None
@@ -69,7 +72,10 @@ def _parse_headers(request: Request) -> User | None:
 
 
 def _constrained_mode(target: User) -> str | None:
-    """Return the constrained mode for a user, or None. ServiceAccounts and nodes must be given by name alone."""
+    """Return user-info, serviceaccount or arbitrary-node, or None if the target allows no constrained impersonation.
+
+    A ServiceAccount or a node must be named without groups, uid and extra.
+    """
     name_only = not (target.groups or target.uid or target.extra)
     if as_service_account(target.name):
         return "serviceaccount" if name_only else None
@@ -79,7 +85,7 @@ def _constrained_mode(target: User) -> str | None:
 
 
 def _check(authorizer: Authorizer, user: User, target: User, mode: str, request: Request) -> None:
-    """Raise unless `user` may impersonate every part of the target user, and do so for this request."""
+    """Raise 403 unless `user` may impersonate the name, uid, groups and extra of `target` for this request."""
     if mode:
         attributes = request_attributes(request)
         require_access(authorizer, replace(attributes, verb=f"impersonate-on:{mode}:{attributes.verb}"))
@@ -104,7 +110,7 @@ def _check(authorizer: Authorizer, user: User, target: User, mode: str, request:
 
 
 def _add_groups(target: User, mode: str) -> User:
-    """Return the user with the groups that follow from the name."""
+    """Return the user with the groups that the user name implies, such as system:serviceaccounts."""
     account = as_service_account(target.name)
     groups = target.groups
     if account and not groups:
@@ -118,7 +124,7 @@ def _add_groups(target: User, mode: str) -> User:
 
 
 def _go_user(uid: str, groups: tuple[str, ...], extra: dict[str, tuple[str, ...]]) -> str:
-    """Return the requested user as Go prints it."""
+    """Format the requested user as Go's %#v prints its struct."""
     listed = ", ".join(quote_go(group) for group in groups)
     shown = "[]string{" + listed + "}" if groups else "[]string(nil)"
     keys = ", ".join(

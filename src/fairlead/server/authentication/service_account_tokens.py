@@ -1,4 +1,4 @@
-"""ServiceAccount tokens: signed JWTs, bound to objects that must still exist, with an expiry."""
+"""ServiceAccount tokens: signed JWTs that expire, and that are bound to objects that must still exist."""
 
 import base64
 import binascii
@@ -21,14 +21,14 @@ _BOUND: Final = {"pod": "pods", "secret": "secrets", "node": "nodes"}
 
 
 class InvalidToken(Exception):
-    """A token of this server that is not valid any more. The message is the reason."""
+    """Raised for a token that this server issued and that is no longer valid. The message is the reason."""
 
 
 class ServiceAccountTokens:
-    """Issues and verifies tokens.
+    """Issues and verifies the tokens of ServiceAccounts.
 
     A token is valid until it expires, as long as its ServiceAccount (by uid) and the object it is bound to exist. The
-    server creates the signing key and keeps it with its state.
+    signing key is created on first use and stored with the server's other secrets.
     """
 
     def __init__(self, world: World, store: Store, secret: Callable[[str, Callable[[], bytes]], bytes]) -> None:
@@ -50,7 +50,11 @@ class ServiceAccountTokens:
     def issue(
         self, account: dict[str, Any], audiences: list[str], seconds: int, bound: dict[str, dict[str, str]]
     ) -> str:
-        """Return a token for a ServiceAccount object. `bound` names further objects: {"pod": {"name": …, "uid": …}}."""
+        """Return a token for a ServiceAccount object, valid for `seconds`.
+
+        `bound` names the objects that must exist as long as the token is used, for example {"pod": {"name": …, "uid":
+        …}}.
+        """
         metadata, now = account["metadata"], int(self._world.clock.now())
         reference = {"name": metadata["name"], "uid": metadata["uid"]}
         claims = {
@@ -67,9 +71,9 @@ class ServiceAccountTokens:
         return f"{signed}.{_base64(self._key.sign(signed.encode()))}"
 
     def verify(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
-        """Return the user of a token and the audiences it is for, or None if this server did not issue it.
+        """Return the user of a token and the audiences for which it is valid, or None for an unknown token.
 
-        Raises InvalidToken.
+        Raises InvalidToken if the token expired, or if its ServiceAccount or bound object is gone.
         """
         claims = self._claims(token)
         if claims is None:
@@ -106,7 +110,7 @@ class ServiceAccountTokens:
             )
 
     def _claims(self, token: str) -> dict[str, Any] | None:
-        """Return the claims of a token, or None if this server did not sign it."""
+        """Return the JWT claims of a token, or None if this server did not sign the token."""
         from cryptography.exceptions import InvalidSignature
 
         signed, _, signature = token.rpartition(".")

@@ -1,4 +1,4 @@
-"""Static tokens: a list, a mapping to users, or a token file."""
+"""Static tokens: bearer tokens that are fixed when the server starts, each with its user."""
 
 import csv
 import hashlib
@@ -8,9 +8,9 @@ from fairlead.server.authentication.users import ADMIN, User
 
 
 def parse_token_file(text: str) -> dict[str, User]:
-    """Parse a token file as `kube-apiserver --token-auth-file` does: token,user,uid,"group,group" on each line.
+    """Return the users by token of a `kube-apiserver --token-auth-file`: token,user,uid,"group,group" on each line.
 
-    A line with only a token is an administrator's. Raises ValueError that names the line.
+    A line with only a token belongs to an administrator. Raises ValueError that names the line.
     """
     users: dict[str, User] = {}
     for number, row in enumerate(csv.reader(text.splitlines(), skipinitialspace=True), 1):
@@ -28,7 +28,7 @@ def parse_token_file(text: str) -> dict[str, User]:
 
 
 class StaticTokens:
-    """Users by token. Only digests are kept and compared, so neither a memory dump nor the timing reveals a token."""
+    """Finds users by token. Only SHA-256 digests are kept and compared, so memory and timing do not reveal tokens."""
 
     def __init__(self, tokens: Iterable[str] | Mapping[str, User]) -> None:
         users = tokens if isinstance(tokens, Mapping) else dict.fromkeys(tokens, ADMIN)

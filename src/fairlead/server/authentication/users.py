@@ -1,4 +1,4 @@
-"""The user of a request: a name, groups, and what else the credential carries."""
+"""The user of a request: a name, groups, a uid and extra values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """The user of a request. Groups are in the order in which authentication added them."""
+    """The user of a request. `groups` are in the order in which authentication added them."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -24,13 +24,13 @@ class User:
         return MASTERS in self.groups
 
     def with_authenticated_group(self) -> "User":
-        """Return this user as a member of system:authenticated."""
+        """Return this user with the group system:authenticated added."""
         if AUTHENTICATED in self.groups:
             return self
         return User(self.name, (*self.groups, AUTHENTICATED), self.uid, self.extra)
 
     def to_user_info(self) -> dict[str, Any]:
-        """Return the user as a UserInfo, the API's type for users."""
+        """Return the user as a UserInfo object of authentication.k8s.io/v1."""
         info: dict[str, Any] = {"username": self.name}
         if self.uid:
             info["uid"] = self.uid
@@ -55,7 +55,7 @@ def service_account_name(namespace: str, name: str) -> str:
 
 
 def as_service_account(name: str) -> tuple[str, str] | None:
-    """Return the namespace and name of the ServiceAccount that a user name stands for, or None."""
+    """Return (namespace, name) for a user name such as system:serviceaccount:default:builder, or None for others."""
     if not name.startswith(_SERVICE_ACCOUNT):
         return None
     parts = name[len(_SERVICE_ACCOUNT) :].split(":")

@@ -1,4 +1,4 @@
-"""The attributes of a request, as an authorizer sees them: a verb on a resource or on a path."""
+"""The attributes of a request that an authorizer decides on: user, verb, and resource or path."""
 
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -10,7 +10,7 @@ from fairlead.server.http.routing import request_verb, segment_errors, split_seg
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """A verb that a user wants to do on a resource or, if `path` is set, on a path that is not a resource path."""
+    """What a user wants to do: a verb on a resource or, if `path` is set, on a non-resource path such as /metrics."""
 
     user: User
     verb: str
@@ -24,12 +24,12 @@ class Attributes:
 
     @property
     def full_resource(self) -> str:
-        """The resource as rules name it: pods, pods/log."""
+        """The resource with its subresource, as RBAC rules name it: pods or pods/log."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
 def request_attributes(request: Request) -> Attributes:
-    """Return the attributes of a request. They follow from its path, whether or not anything is served there."""
+    """Return the attributes of a request, computed from its path and method alone. The kind need not be served."""
     parts = split_segments(request.path)
     if parts[0] == "api" and len(parts) >= 3:
         group, version, rest = "", parts[1], parts[2:]
@@ -54,9 +54,9 @@ def request_attributes(request: Request) -> Attributes:
 
 
 def _selected_name(selector: str) -> str:
-    """Return the name that a field selector requires, or "".
+    """Return the object name that a field selector such as metadata.name=web requires, or "" if it requires none.
 
-    A user who may read only this object may list and watch it with such a selector.
+    A user with access to one object may list and watch that object with such a selector.
     """
     for term in selector.split(","):
         key, equals, value = term.partition("=")

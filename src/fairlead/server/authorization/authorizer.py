@@ -1,4 +1,4 @@
-"""The authorizer interface, its decision, and the 403 for a denied request."""
+"""The `Authorizer` interface, its `Decision`, and the 403 response to a denied request."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -11,19 +11,19 @@ Rule = dict[str, Any]  # a PolicyRule
 
 
 class Decision(NamedTuple):
-    """Whether a request is allowed, and the reason that a review shows."""
+    """Whether a request is allowed, and the reason that a SubjectAccessReview shows."""
 
     allowed: bool
     reason: str = ""
 
 
 class Authorizer(Protocol):
-    """Decides whether a user may do what a request asks for."""
+    """Decides whether a user may do what a request asks for, and lists the rules of a user."""
 
     def decide(self, attributes: Attributes) -> Decision: ...
 
     def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
-        """Return the rules of a user in a namespace ("" for cluster-wide rules only), and the resolution errors."""
+        """Return the rules of a user in a namespace ("" for cluster-wide rules only), and the lookup errors."""
 
 
 class AlwaysAllow:
@@ -38,14 +38,14 @@ class AlwaysAllow:
 
 
 def require_access(authorizer: Authorizer, attributes: Attributes) -> None:
-    """Raise 403 unless the authorizer allows it."""
+    """Raise 403 unless the authorizer allows the verb and resource in `attributes`."""
     decision = authorizer.decide(attributes)
     if not decision.allowed:
         raise access_denied(attributes, decision.reason)
 
 
 def access_denied(attributes: Attributes, reason: str) -> StatusError:
-    """Return the 403 that a real server responds with."""
+    """Return the 403 for a denied request, with a real server's message."""
     suffix = f": {reason}" if reason else ""
     who = f"User {quote_go(attributes.user.name)} cannot {attributes.verb}"
     if attributes.path:

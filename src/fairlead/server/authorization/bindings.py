@@ -1,4 +1,4 @@
-"""An index of bindings by subject, so that a decision costs the same however many bindings exist."""
+"""An index of role bindings by subject, so that a decision costs the same however many bindings exist."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ Key = tuple[str, str, str]  # the namespace of the binding, "User" or "Group", t
 
 
 class Bindings:
-    """The bindings of a table, indexed by subject and updated from the table's event history."""
+    """The RoleBindings or ClusterRoleBindings of a table, indexed by subject and updated from the table's events."""
 
     def __init__(self, table: ObjectTable) -> None:
         self._table = table
@@ -18,7 +18,7 @@ class Bindings:
         self._by_subject: dict[Key, dict[str, Stored]] = {}
 
     def find(self, user: User, namespace: str) -> list[dict[str, Any]]:
-        """Return the bindings that name a user or one of the user's groups, sorted by name."""
+        """Return the bindings whose subjects contain a user or one of the user's groups, sorted by name."""
         self._update()
         bindings: dict[str, Stored] = {}
         for key in ((namespace, "User", user.name), *((namespace, "Group", group) for group in user.groups)):
@@ -55,7 +55,7 @@ def _keys(binding: dict[str, Any]) -> list[Key]:
 
 
 def subject_key(subject: dict[str, Any], namespace: str) -> Key:
-    """Return the index key of a subject of a binding in `namespace`. A ServiceAccount is indexed by its user name."""
+    """Return the index key of a binding's subject. A ServiceAccount has the key of its user name."""
     kind, name = subject.get("kind") or "", subject["name"]
     if kind == "ServiceAccount":
         return (namespace, "User", service_account_name(subject.get("namespace") or namespace, name))

@@ -1,4 +1,4 @@
-"""The default roles and bindings of a server with RBAC."""
+"""The ClusterRoles and ClusterRoleBindings that a server with RBAC creates when it starts."""
 
 from functools import cache
 from importlib.resources import files
@@ -24,7 +24,7 @@ def _facts() -> dict[str, Any]:
 
 
 def install(server: "Server") -> None:
-    """Create the default roles and bindings that do not exist. Existing ones stay unchanged."""
+    """Create the default ClusterRoles and ClusterRoleBindings that do not exist. Existing objects stay unchanged."""
     for plural in ("clusterroles", "clusterrolebindings"):
         table = server.store.table(GROUP, plural)
         for item in _facts()[plural]:

@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 
 class RoleMissing(Exception):
-    """The role of a binding does not exist."""
+    """Raised if the role that a binding refers to does not exist."""
 
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(f"{kind.lower()}.{GROUP} {quote_go(name)} not found")
@@ -24,7 +24,7 @@ class RoleMissing(Exception):
 
 
 class RBAC:
-    """Decides by the current roles and bindings in the store. Members of system:masters may do everything."""
+    """Authorizes by the roles and bindings in the store. Members of system:masters may do everything."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -44,7 +44,7 @@ class RBAC:
         return [rule for _, rule in self._granted_rules(user, namespace, problems)], problems
 
     def rules_of(self, reference: Object, namespace: str) -> list[Rule]:
-        """Return the rules of a roleRef. Raises RoleMissing."""
+        """Return the rules of the role that a binding's roleRef names. Raises RoleMissing."""
         kind, name = reference.get("kind") or "", reference.get("name") or ""
         plural, space = ("roles", namespace) if kind == "Role" else ("clusterroles", "")
         stored = self._store.table(GROUP, plural).get(space, name)
@@ -73,7 +73,7 @@ class RBAC:
 
 
 def _describe_source(binding: Object, user: User) -> str:
-    """Return what granted access, as a review shows it: the binding, its role and the first matching subject."""
+    """Return the reason of an allowed SubjectAccessReview: the binding, its role and the first matching subject."""
     namespace = binding["metadata"].get("namespace", "")
     keys = {(namespace, "User", user.name), *((namespace, "Group", group) for group in user.groups)}
     subject = next(subject for subject in binding["subjects"] if subject_key(subject, namespace) in keys)

@@ -1,4 +1,4 @@
-"""RBAC policy rules: what a rule allows, and which rules cover which."""
+"""RBAC policy rules: whether a rule allows a request, and whether rules cover other rules."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ from fairlead.server.errors.field_errors import quote_go
 
 
 def allows(rule: Rule, attributes: Attributes) -> bool:
-    """Return whether a rule allows a request."""
+    """Return whether an RBAC rule allows the verb and the resource or path of a request."""
     if not _contains(rule, "verbs", attributes.verb):
         return False
     if attributes.path:
@@ -27,13 +27,13 @@ def allows(rule: Rule, attributes: Attributes) -> bool:
 
 
 def missing(held: list[Rule], granted: Iterable[Rule]) -> list[Rule]:
-    """Return the parts of the granted rules that the held ones do not cover, each one verb on one resource."""
+    """Return the parts of the `granted` rules that no rule of `held` covers. Each part is one verb on one resource."""
     pieces = [piece for rule in granted for piece in _split(rule)]
     return [piece for piece in pieces if not any(_covers(rule, piece) for rule in held)]
 
 
 def describe(rules: Iterable[Rule]) -> str:
-    """Return rules as the error message lists them: a line for each resource, with all of its verbs."""
+    """Return rules as the error message of a forbidden grant lists them: one line per resource, with all its verbs."""
     merged: dict[tuple[tuple[str, tuple[str, ...]], ...], Rule] = {}
     for index, rule in enumerate(rules):
         is_resource_rule = not rule.get("nonResourceURLs")

@@ -1,1 +1,1 @@
-"""CustomResourceDefinitions: accepted names, served kinds, and deletion of their instances."""
+"""CustomResourceDefinitions: name conflicts, the kinds they serve, and deletion of their instances."""

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: accept their names, serve their kinds, delete their instances."""
+"""CustomResourceDefinitions: accept their names, add their kinds to the registry, delete their instances."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ CONTROLLER = "kube-apiserver"  # the field manager of the status of a CRD
 
 
 class CustomResourceDefinitions:
-    """Serves the kinds of all stored CRDs, and maintains the status of the CRDs."""
+    """Adds the kinds of all stored CRDs to the registry, and maintains the status of the CRDs."""
 
     def __init__(self, server: "Server") -> None:
         self._server = server
@@ -38,7 +38,7 @@ class CustomResourceDefinitions:
         return rfc3339(self._server.world.clock.now())
 
     def after_write(self, stored: Stored, deleted: bool) -> None:
-        """React to the write of a CRD: accept its names and serve it, or delete its instances."""
+        """Process the write of a CRD: accept its names and serve its kinds, or delete its instances."""
         spec = stored.object["spec"]
         group, plural = spec["group"], spec["names"]["plural"]
         if deleted:
@@ -56,11 +56,14 @@ class CustomResourceDefinitions:
             self.after_write(other, False)
 
     def find_removed_version(self, resource: Resource) -> str:
-        """Return the apiVersion that an object is stored at and that its CRD no longer has, or an empty string."""
+        """Return an apiVersion at which instances are stored although their CRD no longer has it, or ""."""
         return self._removed_versions.get((resource.group, resource.plural), "")
 
     def serve_stored(self) -> None:
-        """Serve the kinds of the stored CRDs and no others. Their status is up to date."""
+        """Register exactly the kinds of the stored CRDs.
+
+        Used after loading the store, where every status is up to date.
+        """
         for resource in list(self._server.registry.custom()):
             self._server.registry.remove(resource.group, resource.plural)
         for _, stored in self._table.scan(None):
@@ -68,14 +71,17 @@ class CustomResourceDefinitions:
             self._serve(stored.object, spec["group"], spec["names"]["plural"])
 
     def admit_create(self, resource: Resource, name: str) -> None:
-        """Reject a create while the CRD is being deleted."""
+        """Raise 403 for the create of an instance whose CRD is being deleted."""
         stored = self._table.get("", f"{resource.plural}.{resource.group}")
         if stored is not None and stored.object["metadata"].get("deletionTimestamp"):
             message = "create not allowed while custom resource definition is terminating"
             raise forbidden(resource, name, message)
 
     def mark_for_deletion(self, obj: Object) -> Object:
-        """Return a CRD after its first DELETE, with a deletionTimestamp, the finalizer and a Terminating condition."""
+        """Return a CRD as its first DELETE leaves it.
+
+        The CRD gets a deletionTimestamp, the cleanup finalizer and a Terminating condition.
+        """
         metadata = {**obj["metadata"], "deletionTimestamp": self._now}
         finalizers = metadata.get("finalizers") or []
         if FINALIZER not in finalizers:
@@ -86,7 +92,7 @@ class CustomResourceDefinitions:
         return {**obj, "metadata": metadata, "status": {**status, "conditions": conditions}}
 
     def after_instance_delete(self, group: str, plural: str) -> None:
-        """Delete a CRD that is being deleted if it has no more instances and no other finalizers."""
+        """Remove a CRD that is being deleted once it has neither instances nor other finalizers."""
         if next(self._server.store.table(group, plural).scan(None), None) is not None:
             return
         stored = self._table.get("", f"{plural}.{group}")
@@ -104,7 +110,7 @@ class CustomResourceDefinitions:
             self.after_write(other, False)
 
     def _delete_instances(self, stored: Stored, group: str, plural: str) -> None:
-        """Delete all instances, and the CRD if none remains. An instance that cannot be read keeps the CRD."""
+        """Delete all instances of a CRD, and the CRD if no instance remains. An unreadable instance keeps the CRD."""
         from fairlead.server.verbs.delete import DeleteOptions, delete_object
 
         if (group, plural) in self._removed_versions:
@@ -133,7 +139,7 @@ class CustomResourceDefinitions:
         self._server.registry.install(group, plural, served, storage)
 
     def _find_unreadable_instances(self, obj: Object, group: str, plural: str) -> None:
-        """Record whether an instance is stored at a version that the CRD no longer has: it cannot be read."""
+        """Record the version of a stored instance that the CRD no longer has, because that instance cannot be read."""
         known = {f"{group}/{version['name']}" for version in obj["spec"]["versions"]}
         before = self._server.registry.storage(group, plural)
         if before is None:
@@ -157,7 +163,10 @@ class CustomResourceDefinitions:
                 yield stored
 
     def _update_status(self, stored: Stored) -> Stored:
-        """Accept the names of a CRD that are free. Establish it if all names are accepted. Return the stored CRD."""
+        """Accept the names of a CRD that no other CRD uses, and return the stored CRD.
+
+        The CRD becomes Established if all its names are accepted.
+        """
         obj = stored.object
         status = obj.get("status") or {}
         conditions = status.get("conditions") or []
@@ -194,7 +203,7 @@ class CustomResourceDefinitions:
         return stored
 
     def _accept_names(self, obj: Object) -> tuple[Object, tuple[str, str] | None]:
-        """Return the names that no other CRD of the group has, and reason and message of the last conflict."""
+        """Return the names that no other CRD of the group uses, and (reason, message) of the last conflict or None."""
         spec = obj["spec"]
         requested = spec["names"]
         accepted = dict((obj.get("status") or {}).get("acceptedNames") or {"kind": "", "plural": ""})
@@ -237,7 +246,10 @@ class CustomResourceDefinitions:
 
 
 def _set_condition(conditions: list[Object], condition: Object) -> list[Object]:
-    """Return the conditions with this one added or replaced. Its time changes only if its status changes."""
+    """Return the conditions with `condition` added or replaced.
+
+    lastTransitionTime changes only if the status changes.
+    """
     result = list(conditions)
     for index, old in enumerate(result):
         if old["type"] == condition["type"]:
@@ -249,7 +261,7 @@ def _set_condition(conditions: list[Object], condition: Object) -> list[Object]:
 
 
 def build_resource(definition: Object, version: dict[str, Any], storage: Resource | None = None) -> Resource:
-    """Return the Resource of one version of a CRD."""
+    """Return the Resource of one version of a CRD. `storage` is the Resource of its storage version."""
     spec = definition["spec"]
     names = spec["names"]
     subresources = version.get("subresources") or {}

@@ -1,1 +1,1 @@
-"""Error responses: Status objects and the field errors inside them."""
+"""Error responses: Status objects, and the field errors that a Status lists as causes."""

@@ -1,6 +1,7 @@
 """Field errors: why one field of an object is invalid, in the wording of a real kube-apiserver.
 
-The functions up to `too_many` build one error each. Their messages match `field.Error` in k8s.io/apimachinery.
+The functions from `required` to `too_many` build one error each. Their messages match `field.Error` in
+k8s.io/apimachinery.
 """
 
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from fairlead.api import gojson
 
 
 class FieldError(NamedTuple):
-    """One invalid field. `message` is the text that follows the field's path in a Status message."""
+    """An error in one field of an object. `message` is the text that follows the field's path in a Status message."""
 
     reason: str
     field: str
@@ -53,7 +54,7 @@ def too_many(field: str, actual: int, limit: int) -> FieldError:
 
 
 def validate_manager_name(field: str, manager: str) -> list[FieldError]:
-    """Return the errors of a field manager's name: it has at most 128 bytes, all of them printable characters."""
+    """Return the errors of a fieldManager value: it may have at most 128 bytes, and only printable characters."""
     errors = [too_long(field, 128)] if len(manager.encode()) > 128 else []
     if not manager.isprintable():
         position = next(index for index, char in enumerate(manager) if not char.isprintable())
@@ -63,7 +64,7 @@ def validate_manager_name(field: str, manager: str) -> list[FieldError]:
 
 
 def format_value(value: Any) -> str:
-    """Format a value for a field error: strings quoted, numbers as Go prints them, everything else as JSON."""
+    """Format a value for a field error: strings quoted, numbers as Go prints them, maps and lists as JSON."""
     if isinstance(value, str):
         return quote_go(value)
     if isinstance(value, float):
@@ -72,7 +73,7 @@ def format_value(value: Any) -> str:
 
 
 def format_go(value: Any) -> str:
-    """Format a JSON value as Go's %v does."""
+    """Format a JSON value as Go's %v does, for example map[a:1] for {"a": 1}."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{key}:{format_go(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):

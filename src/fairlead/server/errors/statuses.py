@@ -1,4 +1,4 @@
-"""Error responses: Status objects with the reasons, details and messages that clients rely on."""
+"""Functions that build error responses: Status objects with the reasons, details and messages of a real server."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ OPTIMISTIC_LOCK = "the object has been modified; please apply your changes to th
 
 
 class StatusError(Exception):
-    """A rejected request. `status` is the Status object that the server responds with."""
+    """Raised to reject a request. `status` is the Status object that the server responds with."""
 
     def __init__(self, status: dict[str, Any]) -> None:
         super().__init__(status.get("message", ""))
@@ -24,7 +24,7 @@ class StatusError(Exception):
 
 
 def status_error(code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> StatusError:
-    """Return a StatusError. As on a real server, its Status omits an empty reason and absent details."""
+    """Build a StatusError. As on a real server, its Status omits an empty reason and absent details."""
     status: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     if message:
         status["message"] = message
@@ -49,7 +49,7 @@ def _details(resource: "Resource | None", name: str, kind: str | None = None) ->
 
 
 def group_kind(resource: "Resource") -> str:
-    """Return the kind as validation errors name it: `ConfigMap`, `Deployment.apps`."""
+    """Return kind and group as validation errors name them: `ConfigMap`, `Deployment.apps`."""
     return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
 
 
@@ -68,12 +68,13 @@ def unknown_path() -> StatusError:
 
 
 def method_not_allowed(resource: "Resource | None" = None) -> StatusError:
-    """The 405 of built-in kinds. Its details are empty. For custom resources see `method_not_supported`."""
+    """Build the 405 for built-in kinds, with empty details. For custom resources see `method_not_supported`."""
     message = "the server does not allow this method on the requested resource"
     return status_error(405, "MethodNotAllowed", message, {})
 
 
 def method_not_supported(resource: "Resource", verb: str) -> StatusError:
+    """Build the 405 for custom resources, whose message names the verb and the resource."""
     details = {"group": resource.group, "kind": resource.plural} if resource.group else {"kind": resource.plural}
     message = f'{verb} is not supported on resources of kind "{resource.group_resource}"'
     return status_error(405, "MethodNotAllowed", message, details)
@@ -91,7 +92,10 @@ def being_deleted(resource: "Resource", name: str) -> StatusError:
 
 
 def conflict(resource: "Resource", name: str, message: str, *, by_kind: bool = False) -> StatusError:
-    """A failed precondition. The message of a delete names the kind (`by_kind`), other messages name the plural."""
+    """Build the 409 for a failed precondition.
+
+    `by_kind`: the message names the kind, as for a delete, not the plural.
+    """
     resource_name = group_kind(resource) if by_kind else resource.group_resource
     text = f'Operation cannot be fulfilled on {resource_name} "{name}": {message}'
     return status_error(409, "Conflict", text, _details(resource, name, resource.kind if by_kind else None))
@@ -114,7 +118,7 @@ def to_status_cause(error: FieldError) -> dict[str, str]:
 
 
 def join_errors(errors: Sequence[FieldError]) -> str:
-    """Return field errors as one text: without repetitions, and in brackets if there are several."""
+    """Return field errors as one text, without duplicates, and in brackets if there are several."""
     texts = list(dict.fromkeys(f"{error.field}: {error.message}" for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
@@ -137,7 +141,7 @@ def invalid_kind(group: str, kind: str, name: str, errors: Sequence[FieldError])
 
 
 def invalid(resource: "Resource", obj: dict[str, Any], errors: Sequence[FieldError]) -> StatusError:
-    """The 422 of an invalid object. The message names the kind and group that the object itself specifies."""
+    """Build the 422 for an invalid object. Its message names the kind and group that the object itself specifies."""
     if resource.storage is not None and not resource.custom:
         resource = resource.storage  # a kind of two groups (Event) is named by its storage group
         group = resource.group
@@ -147,18 +151,21 @@ def invalid(resource: "Resource", obj: dict[str, Any], errors: Sequence[FieldErr
 
 
 def rejected_patch(resource: "Resource", name: str) -> StatusError:
-    """A JSON patch that cannot be applied, for example because a `test` failed. The Status has no causes."""
+    """Build the 422 for a JSON patch that cannot be applied, for example because a `test` failed. It has no causes."""
     message = "the server rejected our request due to an error in our request"
     return status_error(422, "Invalid", message, {})
 
 
 def unclassified(message: str) -> StatusError:
-    """A 500 without a reason, as a real server responds with to errors it does not classify. Retrying does not help."""
+    """Build a 500 without a reason, as a real server sends for an error it does not classify.
+
+    Retrying does not help.
+    """
     return status_error(500, "", message)
 
 
 def internal_error(error: Exception) -> StatusError:
-    """A 500 for an unexpected exception in this server."""
+    """Build the 500 for an unexpected exception in this server."""
     return internal_error_message(f"{type(error).__name__}: {error}")
 
 

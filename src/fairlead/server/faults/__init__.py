@@ -1,4 +1,7 @@
-"""Fault injection between a client and the server, repeatable from a seed: `Plan` describes the faults."""
+"""Fault injection between a client and the server.
+
+A `Plan` describes the faults, and its seed makes them repeatable.
+"""
 
 from fairlead.server.faults.injection import FaultInjector
 from fairlead.server.faults.plan import Fault, Plan, PlanError

@@ -1,4 +1,4 @@
-"""The fault injector: it applies a fault plan to requests between the transport and the server."""
+"""The fault injector: it delays, drops or answers requests as a fault plan says, before they reach the server."""
 
 import asyncio
 import contextlib
@@ -37,8 +37,8 @@ class FaultInjector:
     """Applies a fault plan to a server's requests.
 
     Guarantees: which fault affects which request depends only on the plan, its seed and the order of the requests.
-    Faults are tried in their order. Delays add up, and the first hold, drop or status ends the search. `counts` holds
-    how often each effect was applied, by effect name or status code.
+    Faults are tried in the order of the plan. Several delays add up. The first matching hold, drop or status ends the
+    search. `counts` maps each effect name or status code to how often it was applied.
     """
 
     def __init__(self, server: "Server", plan: Plan) -> None:
@@ -55,7 +55,10 @@ class FaultInjector:
         self.counts: Counter[str] = Counter()
 
     async def handle(self, request: Request) -> AnyResponse:
-        """Return the response to a request, following the plan. Raises ConnectionDropped where the plan drops it."""
+        """Return the response to a request, with the faults of the plan applied.
+
+        Raises ConnectionDropped if the plan drops the connection.
+        """
         attributes = request_attributes(request)
         resource = self._server.registry.find(attributes.group, attributes.version, attributes.resource)
         agent = request.headers.get("user-agent", "")
@@ -85,7 +88,7 @@ class FaultInjector:
         return response
 
     def after_write(self) -> None:
-        """Record the time of a committed write."""
+        """Record the time of a committed write, so that stale reads know what they may show."""
         if self._commits is not None:
             self._commits.record()
 
@@ -95,7 +98,7 @@ class FaultInjector:
             watch.cut()
 
     def _select_faults(self, attributes: Attributes, resource: Resource | None, agent: str) -> "list[Fault]":
-        """Return the faults that affect a request, in order, up to the first hold, drop or status."""
+        """Return the faults that apply to a request, in the order of the plan, up to the first hold, drop or status."""
         selected: list[Fault] = []
         kind = resource.kind if resource else ""
         for index, fault in enumerate(self._faults):
@@ -113,10 +116,11 @@ class FaultInjector:
         return selected
 
     def _draw_seconds(self, seconds: float | Seconds) -> float:
+        """Return `seconds`, or a random number from the range if `seconds` is a pair."""
         return self._random.uniform(*seconds) if isinstance(seconds, tuple) else seconds
 
     async def _hold(self, request: Request, seconds: float) -> AnyResponse:
-        """Execute the request later, even if the client does not wait for the response any more."""
+        """Execute the request after `seconds`, even if the client disconnects before that."""
 
         async def later() -> AnyResponse:
             await asyncio.sleep(seconds)
@@ -148,7 +152,7 @@ class FaultInjector:
 
 
 class _CuttableWatch:
-    """A watch that can be broken at any time."""
+    """The chunks of a watch, which `cut` can end at any time."""
 
     def __init__(self, chunks: AsyncIterator[bytes], after: float | None) -> None:
         self._chunks = chunks
@@ -181,7 +185,7 @@ class _CuttableWatch:
 
 
 async def _wait_for_version(replica: Replica, version: str) -> None:
-    """Wait until the replica reaches the requested version, at most as long as a real server does."""
+    """Wait until the replica reaches the requested resourceVersion, at most as long as a real server waits."""
     if version.isascii() and version.isdigit() and len(version) < 20:
         try:
             async with asyncio.timeout(CACHE_TIMEOUT):

@@ -1,4 +1,4 @@
-"""Fault plans: which requests are disturbed, and how."""
+"""Fault plans: which requests a fault affects, and what happens to them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -21,15 +21,15 @@ Seconds = tuple[float, float]  # a range to draw from, uniformly
 
 
 class PlanError(ValueError):
-    """An invalid plan. The message is one line that says where and why."""
+    """Raised for an invalid fault plan. The message is one line that names the place and the problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One effect, and the requests it applies to: all of them, unless a verb, a kind or a user agent is given.
+    """One effect, and the requests to which it applies: all requests, or those with this verb, kind and user agent.
 
-    `probability` is drawn for each matching request; `count` bounds how often the fault applies. A fault has exactly
-    one effect:
+    Each matching request is affected with `probability`. `count` limits how often the fault applies. A fault has
+    exactly one effect:
 
     - `delay`: wait so many seconds before the request is executed.
     - `hold`: like delay, but the request is executed even if the client disconnects meanwhile.
@@ -59,11 +59,14 @@ class Fault:
 
     @property
     def effect(self) -> str:
-        """The name of the effect."""
+        """The name of the fault's effect, for example "delay"."""
         return next(name for name in EFFECTS if getattr(self, name) is not None)
 
     def matches(self, attributes: Attributes, kind: str, agent: str) -> bool:
-        """Return whether the fault applies to a request. `kind` may be ConfigMap, configmaps or widgets.example.com."""
+        """Return whether the fault applies to a request.
+
+        `self.kind` may name a kind as ConfigMap, configmaps or widgets.example.com.
+        """
         if self.verb and attributes.verb not in self.verb:
             return False
         if self.kind and not {kind, attributes.resource, f"{attributes.resource}.{attributes.group}"} & set(self.kind):
@@ -75,7 +78,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Faults in order, and the seed of the random draws. Without a seed, the random source of the server is used."""
+    """A sequence of faults, and the seed of the random draws. Without a seed, the server's random source is used."""
 
     faults: tuple[Fault, ...] = ()
     seed: int | None = None
@@ -86,7 +89,10 @@ class Plan:
 
     @classmethod
     def read(cls, text: str) -> "Plan":
-        """Parse a plan from YAML or JSON: `seed` and `faults`. Each fault has the fields of `Fault`, with userAgent."""
+        """Parse a plan from YAML or JSON with the keys `seed` and `faults`. Raises PlanError.
+
+        The keys of a fault are the attributes of `Fault`, but with userAgent in camel case.
+        """
         try:
             value = documents.parse_one(text)
         except documents.InvalidYaml as error:

@@ -1,1 +1,1 @@
-"""Encodings that behave like Go's: JSON, YAML and base64, including their error messages."""
+"""JSON, YAML and base64 as Go's standard library reads and writes them, with Go's error messages."""

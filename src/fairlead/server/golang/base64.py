@@ -5,7 +5,7 @@ import binascii
 
 
 def canonicalize(text: str) -> str:
-    """Return the text without line breaks. Raise ValueError with Go's message if it is not base64."""
+    """Return base64 text without line breaks. Raises ValueError with Go's message if the text is not base64."""
     plain = text.replace("\n", "").replace("\r", "")
     try:
         if len(plain) % 4:
@@ -16,7 +16,7 @@ def canonicalize(text: str) -> str:
 
 
 def _error_offset(text: str) -> int:
-    """Return the offset at which Go's decoder stops."""
+    """Return the byte offset at which Go's base64 decoder reports an error."""
     at, quantum = 0, 0
     for at, letter in enumerate(text):
         if letter in "\r\n":

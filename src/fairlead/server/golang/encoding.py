@@ -1,4 +1,4 @@
-"""JSON encoding and decoding that behave like Go's."""
+"""JSON encoding and decoding with the results of Go's encoding/json."""
 
 import json
 import math
@@ -23,23 +23,26 @@ MAX_BODY = 3 * 1024 * 1024
 
 
 class BadJSON(ValueError):
-    """The body is not JSON. The message is that of Go's decoder."""
+    """Raised for a body that is not JSON. The message is that of Go's decoder."""
 
 
 class NumberTooLarge(BadJSON):
-    """The JSON has a number that is too large for a float."""
+    """Raised for JSON with a number that is too large for a float."""
 
 
 def write_go_numbers(obj: Any, encoded: bytes) -> bytes:
-    """Return the encoded object with its floats as Go writes them: exponents only inner 1e-6 and from 1e21 on."""
+    """Return the JSON of `obj` with floats as Go writes them: exponents only below 1e-6 and from 1e21 on.
+
+    `encoded` is the JSON that msgspec wrote for `obj`. It is returned unchanged if it has no such floats.
+    """
     return encode(gojson.with_go_floats(obj)) if has_fractions(encoded) and _EXPONENT.search(encoded) else encoded
 
 
 def decode(body: bytes) -> tuple[Any, list[str]]:
-    """Return the values of a JSON text and the paths of its duplicate keys (the last value of a key wins).
+    """Return the value of a JSON text and the paths of its duplicate keys. The last value of a duplicate key wins.
 
-    A number is an integer if it is written as one and fits in 64 bits, else a float: 1.0 stays a float, which is not
-    an integer for a CEL rule or a typed field. Encoding makes an integer of it (`normalize_numbers`).
+    A number is an int if it is written as one and fits in 64 bits, else a float. So 1.0 stays a float, which CEL rules
+    and typed fields distinguish from an integer. `normalize_numbers` converts such floats to integers before encoding.
     """
     try:
         value = _decode_fast(body)
@@ -73,7 +76,7 @@ _SURROGATES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F
 
 
 def replace_invalid_characters(body: bytes) -> str:
-    """Decode a JSON text with U+FFFD in place of invalid UTF-8 and of unpaired surrogates."""
+    """Decode the bytes of a JSON text, with U+FFFD in place of invalid UTF-8 and of unpaired surrogates."""
     text = body.decode("utf-8", "replace")
     if "\\ud" in text or "\\uD" in text:
         text = _SURROGATES.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
@@ -81,7 +84,7 @@ def replace_invalid_characters(body: bytes) -> str:
 
 
 def json_type_name(value: Any) -> str:
-    """Return Go's name of a value's JSON type."""
+    """Return the JSON type of a value as Go's error messages name it: object, array, string, bool or number."""
     return {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
 
 
@@ -101,12 +104,12 @@ def _number(digits: str) -> float:
 
 
 def normalize_float(value: float) -> int | float:
-    """Return a float as it is read after Go wrote it: 1.0 and 1e3 become the integers 1 and 1000."""
+    """Return a float as Go writes and reads it again: 1.0 and 1e3 become the integers 1 and 1000."""
     return int(Decimal(repr(value))) if value.is_integer() and abs(value) < 2**64 else value
 
 
 def normalize_numbers(value: Any) -> Any:
-    """Return `value` with every number as it is read from storage. Return `value` itself if nothing changes."""
+    """Return `value` with every number as it is read from storage, or `value` itself if no number changes."""
     kind = type(value)
     if kind is float or (kind is int and not -(2**63) <= value < 2**63):
         return normalize_float(float(value))
@@ -129,9 +132,9 @@ _BEFORE_NUMBERS = (b" ", b"\t", b"\n", b"\r", b",", b"[", b'":', b"':", b" :", b
 
 
 def has_fractions(body: bytes) -> bool:
-    """Return whether the body may contain a number that `normalize_numbers` changes.
+    """Return whether a JSON text may contain a number that `normalize_numbers` changes.
 
-    That is a number with a fraction or an exponent, or one that may be too long for an integer.
+    Such a number has a fraction or an exponent, or may have too many digits for an integer.
     """
     zeros = body.translate(_DIGITS_TO_ZERO)
     if b"0." not in zeros:
@@ -145,16 +148,19 @@ def _constant(name: str) -> Any:
 
 
 def _find_duplicates(text: str) -> list[str]:
-    """Return the paths of duplicate keys. Slow: decodes the text again. Call it only if there are duplicates."""
+    """Return the paths of the duplicate keys of a JSON text.
+
+    Slow, because the text is decoded again: call this function only if there are duplicates.
+    """
     paths: list[str] = []
     _collect_duplicates(_pairs(text), "", paths)
     return list(dict.fromkeys(paths))
 
 
 def field_positions(body: bytes) -> dict[str, int]:
-    """Return for each field its position in the text, by the message that a decoder would report about it.
+    """Return the position of each field in a JSON text, keyed by the message that reports the field.
 
-    Callers sort the messages about unknown and duplicate fields by it.
+    Callers sort the messages about unknown and duplicate fields by position.
     """
     positions: dict[str, int] = {}
 
@@ -174,7 +180,7 @@ def field_positions(body: bytes) -> dict[str, int]:
 
 
 def find_unexpected_fields(body: bytes, fields: frozenset[str]) -> list[str]:
-    """Return a message for each unknown and each duplicate field in a list of maps, in document order."""
+    """Return a message for each unknown and each duplicate field in a JSON list of maps, in document order."""
     messages: list[str] = []
     for index, entry in enumerate(_pairs(replace_invalid_characters(body)) or ()):
         seen: set[str] = set()
@@ -209,7 +215,7 @@ def _pairs(text: str) -> Any:
 
 
 class _Pairs:
-    """A map with all of its pairs, duplicate keys included."""
+    """A JSON object as a list of (key, value) pairs, with duplicate keys."""
 
     __slots__ = ("items",)
 
@@ -221,5 +227,5 @@ _sorted_encoder = msgspec.json.Encoder(order="deterministic")
 
 
 def exactly_equal(a: Any, b: Any) -> bool:
-    """Return whether two values are the same JSON. In Python, True equals 1 and 1 equals 1.0; here they differ."""
+    """Return whether two values have the same JSON. Unlike ==, True differs from 1, and 1 from 1.0."""
     return a is b or bool(a == b and _sorted_encoder.encode(a) == _sorted_encoder.encode(b))

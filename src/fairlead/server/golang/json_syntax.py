@@ -1,4 +1,4 @@
-"""Go's error message for invalid JSON: the character that its scanner stops at, and what it expected there."""
+"""Go's error message for invalid JSON: it names the invalid character and what was expected in its place."""
 
 from fairlead.server.errors.field_errors import quote_go
 
@@ -22,7 +22,7 @@ _NUMBERS: dict[str, tuple[list[tuple[bytes, str]], str]] = {
 
 
 def syntax_error(text: bytes) -> str:
-    """Return Go's error message. If every byte is valid, the text ends too early."""
+    """Return Go's error message for a text that is not JSON. A text whose bytes are all valid ends too early."""
     scanner = _Scanner()
     for byte in text:
         if error := scanner.take(byte):
@@ -33,6 +33,8 @@ def syntax_error(text: bytes) -> str:
 
 
 class _Scanner:
+    """Reads JSON byte by byte, in the states of Go's scanner."""
+
     def __init__(self) -> None:
         self._state = "value"
         self._open: list[str] = []  # The open containers: "[" for a list, "key" or "value" (what comes next) for a map.
@@ -40,7 +42,7 @@ class _Scanner:
         self._remaining = ""  # The rest of the literal, or of the digits of an escape.
 
     def take(self, byte: int) -> str:
-        """Read one byte. Return what the scanner expected if the byte is invalid, else an empty string."""
+        """Read one byte. Return "" if the byte is valid, else the part of Go's message that says what was expected."""
         state = self._state
         if state in _NUMBERS:
             following, error = _NUMBERS[state]

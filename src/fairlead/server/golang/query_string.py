@@ -7,7 +7,7 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def parse(text: str) -> dict[str, list[str]]:
-    """Return the values of each key, in order. Malformed pairs are ignored."""
+    """Return all values of each key of a query string, in order. Malformed pairs are ignored."""
     query: dict[str, list[str]] = {}
     for pair in text.split("&"):
         if pair and ";" not in pair and not _BAD_ESCAPE.search(pair):

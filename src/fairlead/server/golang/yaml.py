@@ -1,4 +1,4 @@
-"""YAML as a real server reads it: only the first document, YAML 1.1's words for true and false, JSON's types.
+"""YAML as a real server reads it: only the first document, with YAML 1.1 booleans such as `yes`, and JSON's types.
 
 Dates stay strings. There are no base-60 numbers. Keys become strings. Whole floats become integers.
 """
@@ -25,16 +25,16 @@ _MAX_ALIASED_VALUES: Final = 400_000  # Aliases may add this many values to a do
 
 
 class Loader(yaml.CSafeLoader if hasattr(yaml, "CSafeLoader") else yaml.SafeLoader):  # type: ignore[misc]
-    """A loader that only composes nodes. `parse_plain_scalar` gives scalars their values."""
+    """A PyYAML loader that only builds nodes. `parse_plain_scalar` converts the scalars to values."""
 
 
 Loader.yaml_implicit_resolvers = {None: [(_PLAIN, re.compile(""))]}
 
 
 def read(body: bytes) -> tuple[Any, list[str]]:
-    """Return the first document, and a message for each key that is set twice (the last value wins).
+    """Return the first YAML document, and a message for each duplicate key. The last value of a duplicate key wins.
 
-    Raise encoding.BadJSON if the body is neither YAML nor JSON.
+    Raises encoding.BadJSON if the body is neither YAML nor JSON.
     """
     if body.lstrip()[:1] == b"{":
         try:
@@ -63,7 +63,10 @@ _ESCAPED: Final = re.compile(rb"\\(?:(u[dD][89a-fA-F])|(/)|.)", re.DOTALL)
 
 
 def _needs_yaml_reader(json: bytes) -> bool:
-    r"""Return whether YAML reads this JSON text differently from JSON. Reject `\/`, which YAML does not know."""
+    r"""Return whether a YAML parser reads this JSON text differently from a JSON parser.
+
+    Raises encoding.BadJSON for the escape `\/`, which YAML does not know.
+    """
     for escape in _ESCAPED.finditer(json) if b"\\" in json else ():
         if escape[2]:
             line = json.count(b"\n", 0, escape.start())
@@ -86,7 +89,7 @@ def _yaml_error(problem: str) -> encoding.BadJSON:
 
 
 def _format_parser_error(error: yaml.YAMLError) -> str:
-    """Return the parser's error message with the line number that a real server reports."""
+    """Return the message of a PyYAML error with the line number that a real server reports."""
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
     mark, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
     line = 0
@@ -98,7 +101,7 @@ def _format_parser_error(error: yaml.YAMLError) -> str:
 
 
 class _Reader:
-    """Converts nodes to values and collects the messages about duplicate keys."""
+    """Converts YAML nodes to values, and collects the messages about duplicate keys."""
 
     def __init__(self, size: int, duplicates: list[str]) -> None:
         self._duplicates = duplicates
@@ -150,7 +153,7 @@ def _scalar(node: yaml.ScalarNode) -> Any:
 
 
 def parse_plain_scalar(text: str) -> Any:
-    """Return the value of a scalar without quotes."""
+    """Return the value of an unquoted YAML scalar, for example True for `yes` and 8 for `010`."""
     if text in _WORDS:
         return _WORDS[text]
     if not text or (text[0] not in "+-." and not text[0].isdigit()):

@@ -1,4 +1,4 @@
-"""Request bodies: which formats are accepted, and how a body becomes an object of the kind that the path names."""
+"""Request bodies: the accepted media types, and decoding a body into an object of the kind that the path names."""
 
 from typing import Any
 
@@ -15,12 +15,13 @@ Object = dict[str, Any]
 
 
 def check_size(body: bytes) -> None:
+    """Raise 413 if a body is larger than a real server accepts."""
     if len(body) > encoding.MAX_BODY:
         raise too_large(f"Request entity too large: limit is {encoding.MAX_BODY}")
 
 
 def media_type(request: Request) -> str:
-    """Return json, yaml or protobuf. Reject any other media type."""
+    """Return json, yaml or protobuf for the Content-Type of a request. Raises 415 for any other type."""
     media = request.media_type
     if media in ("", "application/json"):
         return "json"
@@ -34,10 +35,10 @@ def media_type(request: Request) -> str:
 
 
 def decode_value(request: Request, api_version: str = "", kind: str = "") -> tuple[Any, list[str]]:
-    """Return the body's value and its duplicate keys: their paths, or for YAML one message per key.
+    """Return the value of a body and its duplicate keys: as paths, or for YAML as messages.
 
-    A protobuf body that does not name its type is decoded as `api_version` and `kind`.
-    Raises encoding.BadJSON or protobuf.ProtoError.
+    A protobuf body that does not name its type is decoded as `api_version` and `kind`. Raises encoding.BadJSON or
+    protobuf.ProtoError.
     """
     check_size(request.body)
     media = media_type(request)
@@ -51,7 +52,10 @@ def decode_value(request: Request, api_version: str = "", kind: str = "") -> tup
 
 
 def decode_plain(request: Request, api_version: str, kind: str) -> Any:
-    """Return the value of a body that is not an object to store (options, an eviction). Reject malformed ones."""
+    """Return the value of a body that is not stored, such as DeleteOptions or an Eviction.
+
+    Raises 400 if it is malformed.
+    """
     try:
         return decode_value(request, api_version, kind)[0]
     except protobuf.ProtoError as error:
@@ -61,7 +65,7 @@ def decode_plain(request: Request, api_version: str, kind: str) -> Any:
 
 
 def summarize_body(body: bytes) -> str:
-    """Return the start of a body, as decode errors quote it."""
+    """Return the first bytes of a body as decode errors quote them, or "<empty>"."""
     if not body:
         return "<empty>"
     more = " ..." if len(body) > 30 else ""
@@ -73,7 +77,7 @@ _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind
 
 
 def not_an_object(value: Any) -> str:
-    """Return the error message for a JSON value that is not a map."""
+    """Return the error message for a body whose JSON value is not a map."""
     problem = f"json: cannot unmarshal {encoding.json_type_name(value)} into Go value of type {_TYPE_META}"
     return f"couldn't get version/kind; json parse error: {problem}"
 
@@ -85,7 +89,7 @@ def unrecognized_object(resource: Resource, body: bytes, message: str) -> Status
 
 
 def decode_object(request: Request, resource: Resource) -> tuple[Object, list[str]]:
-    """Return the body as an object, and its duplicate keys. Only its apiVersion and kind are checked here."""
+    """Return the object in a body, and its duplicate keys. Of its fields, only apiVersion and kind are checked."""
     if media_type(request) == "protobuf":
         return _decode_protobuf(request, resource), []
     try:
@@ -115,7 +119,7 @@ def decode_object(request: Request, resource: Resource) -> tuple[Object, list[st
 
 
 def _unknown_fields_of_other_version(value: Object, resource: Resource) -> list[str]:
-    """Return the unknown fields of an object whose apiVersion is another version of the path's kind."""
+    """Return the unknown fields of an object whose apiVersion is another version of the kind in the path."""
     api_version = value.get("apiVersion")
     if value.get("kind") != resource.kind or not isinstance(api_version, str):
         return []
@@ -151,7 +155,10 @@ def _cannot_be_handled(kind: str, api_version: str, resource: Resource, why: str
 
 
 def check_type_meta(value: Object, resource: Resource, body: bytes) -> Object:
-    """Check that kind and apiVersion are the path's. Built-in kinds may omit them."""
+    """Return `value` with the path's kind and apiVersion.
+
+    Raises 400 if it names others. Built-in kinds may omit them.
+    """
     if problem := type_meta_error(value):
         raise unrecognized_object(resource, body, problem)
     api_version, kind = value.get("apiVersion"), value.get("kind")
@@ -179,7 +186,7 @@ def check_type_meta(value: Object, resource: Resource, body: bytes) -> Object:
 
 
 def _decode_error(value: Object) -> str:
-    """Return why an object cannot be decoded as the built-in kind that it names, or "" if it can or names none."""
+    """Return why an object does not fit the Go type of the built-in kind that it names, or "" if it does."""
     api_version, kind = value.get("apiVersion") or "", value.get("kind") or ""
     if f"{api_version}/{kind}" not in builtin.table()["roots"]:
         return ""
@@ -192,7 +199,7 @@ def _decode_error(value: Object) -> str:
 
 
 def type_meta_error(value: Object) -> str:
-    """Return the error message for an apiVersion or kind that is not a string, or ""."""
+    """Return the error message for an apiVersion or kind that is not a string, or "" if both are valid."""
     for key in ("apiVersion", "kind"):
         text = value.get(key)
         if text is not None and not isinstance(text, str):
@@ -206,9 +213,9 @@ _STATUS = ("v1", "Status")  # every Go scheme registers this kind, although it i
 
 
 def kind_mismatch(value: Object, resource: Resource, *, patched: bool = False) -> str:
-    """Return why an object with this apiVersion and kind cannot be of a built-in kind, or "" if it can.
+    """Return why an object's apiVersion and kind do not fit the built-in kind of the path, or "" if they fit.
 
-    A `patched` object without an apiVersion counts as one of the internal version.
+    An object after a patch (`patched`) that has no apiVersion is of the internal version.
     """
     api_version, kind = value.get("apiVersion") or resource.api_version, value.get("kind") or resource.kind
     if (api_version, kind) == _STATUS:

@@ -1,4 +1,4 @@
-"""Responses that wait for the disk: no client sees a change that could still be lost."""
+"""Responses that wait until the disk has every change they show, so that no client sees a change that can be lost."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def respond_durably(server: "Server", journal: DurableJournal, request: Request) -> AnyResponse:
-    """Respond to a request after all changes that the response may show are on the disk.
+    """Return the response to a request after all changes that the response may show are on disk.
 
     If a change could not be stored, a read is repeated, and a write gets a 500.
     """
@@ -34,7 +34,7 @@ async def respond_durably(server: "Server", journal: DurableJournal, request: Re
 async def _stream_durably(
     server: "Server", journal: DurableJournal, chunks: AsyncIterator[bytes]
 ) -> AsyncIterator[bytes]:
-    """Yield the chunks of a stream after their changes are stored. The stream ends if changes were undone."""
+    """Yield the chunks of a watch after the changes in them are on disk. End the stream if changes were undone."""
     undo_count = server.store.undo_count
     try:
         async for chunk in chunks:

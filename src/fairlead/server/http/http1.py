@@ -22,7 +22,7 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 class RejectedRequest(Exception):
-    """A request that is not valid HTTP, or too large. The rest of its connection cannot be parsed."""
+    """Raised for a request that is not valid HTTP, or too large. The rest of its connection cannot be parsed."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -31,7 +31,7 @@ class RejectedRequest(Exception):
 
 @dataclass(slots=True)
 class ParsedRequest:
-    """A complete request. `path` is as it was sent; `query` is decoded, without malformed pairs."""
+    """A complete HTTP request. `path` is still percent-encoded; `query` is decoded, without malformed pairs."""
 
     method: str
     path: str
@@ -43,7 +43,7 @@ class ParsedRequest:
 
 
 class RequestParser:
-    """Parses a stream of bytes into requests with llhttp. It buffers a bounded number of bytes."""
+    """Parses a stream of bytes into requests with llhttp. The parser buffers a bounded number of bytes."""
 
     def __init__(self) -> None:
         self._parser = httptools.HttpRequestParser(self)
@@ -59,23 +59,24 @@ class RequestParser:
 
     @property
     def unparsed(self) -> int:
-        """The number of bytes that were received and not parsed yet."""
+        """The number of bytes that were received and are not parsed yet."""
         return len(self._unparsed)
 
     @property
     def has_more(self) -> bool:
-        """Whether `next` may return or raise something before more bytes arrive."""
+        """Whether `next` may return a request or raise before more bytes arrive."""
         return bool(self._complete or self._unparsed or self._rejected_status)
 
     def close(self) -> None:
-        """Stop parsing, and break the reference cycle between the parser and its callbacks."""
+        """Stop parsing, and break the reference cycle between this object and the llhttp parser."""
         del self._parser
 
     def feed(self, data: bytes) -> None:
+        """Add received bytes to the bytes that `next` will parse."""
         self._unparsed = self._unparsed + data if self._unparsed else data
 
     def next(self) -> ParsedRequest | None:
-        """Return the next request, or None if more bytes are needed. Raises RejectedRequest."""
+        """Return the next complete request, or None if more bytes are needed. Raises RejectedRequest."""
         if not self._complete and self._unparsed and not self._rejected_status:
             self._parse()
         if self._complete:
@@ -149,13 +150,16 @@ class RequestParser:
         )
 
     def _reject(self, status: int) -> NoReturn:
-        """Raise, to stop the parser. It reports any exception of a callback as a bad request, so keep the status."""
+        """Store the status and raise, to stop the parser.
+
+        The status is stored because llhttp reports any exception in a callback as a bad request.
+        """
         self._rejected_status = status
         raise RejectedRequest(status)
 
 
 def _origin_form(target: str) -> str:
-    """Return a request target from its path on. Requests to a proxy start with the scheme and the host."""
+    """Return path and query of a request target, without the scheme and host that a request to a proxy has."""
     if target.startswith("/"):
         return target
     scheme, separator, rest = target.partition("://")
@@ -165,7 +169,7 @@ def _origin_form(target: str) -> str:
 
 
 def status_text(status: int) -> str:
-    """Return a status with its phrase, such as `404 Not Found`."""
+    """Return a status code with its phrase, such as `404 Not Found`."""
     return f"{status} {HTTPStatus(status).phrase}"
 
 
@@ -175,7 +179,7 @@ _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" fo
 def serialize_head(
     status: int, headers: dict[str, str], warnings: list[str], date: str, *, length: int | None, close: bool
 ) -> bytes:
-    """Return the status line and headers of a response. Without a length, the body is sent in chunks.
+    """Return the status line and headers of a response. If `length` is None, the body is sent in chunks.
 
     With `close`, the connection ends after the response. Like a real server, omit warnings with control characters.
     """
@@ -191,7 +195,7 @@ def serialize_head(
 
 
 def serialize(response: Response, request: ParsedRequest, date: str) -> bytes:
-    """Return the bytes of a complete response to a request."""
+    """Return the bytes of a complete response: status line, headers and body."""
     head = serialize_head(
         response.status,
         response.headers,

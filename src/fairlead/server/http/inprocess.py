@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Reply:
-    """A complete response, as a client's Transport returns it."""
+    """A complete response in the form that a client's Transport returns."""
 
     __slots__ = ("body", "headers", "status", "warnings")
 
@@ -24,7 +24,7 @@ class Reply:
 
 
 class Stream:
-    """A streaming response, as a client's Transport returns it."""
+    """A streaming response in the form that a client's Transport returns."""
 
     def __init__(self, status: int, headers: Mapping[str, str], chunks: AsyncIterator[bytes]) -> None:
         self.status = status
@@ -41,7 +41,10 @@ class Stream:
 
 
 class InProcessTransport:
-    """Passes requests to the server on the same event loop. Like a socket, each request yields to the loop first."""
+    """Passes a client's requests to a server on the same event loop.
+
+    As with a socket, other tasks can run before the server sees a request.
+    """
 
     def __init__(self, server: "Server", token: str | None) -> None:
         self._server = server
@@ -65,7 +68,7 @@ class InProcessTransport:
         return Stream(response.status, response.headers, _single_chunk(response.body))
 
     async def close(self) -> None:
-        """Do nothing: there is no connection to close."""
+        """Do nothing, because an in-process transport has no connection."""
 
     def _server_request(self, request: HttpRequest) -> Request:
         headers = {name.lower(): value for name, value in request.headers.items()} if request.headers else {}

@@ -1,4 +1,4 @@
-"""The HTTP listener. An address that other machines can reach needs TLS and a token.
+"""The HTTP listener and its connections. An address that other machines can reach needs TLS and a token.
 
 If a response does not have to wait for anything, the connection writes it as soon as the request's last byte arrives,
 without a task or a queue.
@@ -25,7 +25,7 @@ READ_AHEAD = 1 << 16  # bytes that are read beyond the request that is being ser
 
 
 class Listener:
-    """A listening server. Close it to stop; open watches end then."""
+    """A listening socket of a server. `close` stops listening and ends the open watches."""
 
     def __init__(self, url: str, ca: bytes | None, connections: "Connections", sockets: asyncio.Server) -> None:
         self.url = url
@@ -48,7 +48,7 @@ def is_loopback(host: str) -> bool:
 
 
 async def listen(server: "Server", host: str, port: int, *, tls: bool, client_ca: bytes | None = None) -> Listener:
-    """Listen on an address. An address that is not loopback needs TLS and a token.
+    """Listen on an address and return the Listener. An address that is not loopback needs TLS and a token.
 
     A client certificate signed by `client_ca` (PEM) authenticates its holder; any other one ends the TLS handshake.
     """
@@ -83,19 +83,19 @@ class Connections:
         self._cached_date = (-1, "")
 
     def create(self) -> "Connection":
-        """Return the protocol of a new connection."""
+        """Return a new Connection. asyncio calls this method for each accepted socket."""
         return Connection(self)
 
     @property
     def date(self) -> str:
-        """The current time, for the Date header."""
+        """The current time in the format of the Date header."""
         second = int(self.server.world.clock.now())
         if self._cached_date[0] != second:
             self._cached_date = (second, formatdate(second, usegmt=True))
         return self._cached_date[1]
 
     async def close(self) -> None:
-        """End all connections: watches immediately, other responses after a grace period."""
+        """End all connections: those with a watch immediately, others after their response or a grace period."""
         responding = [task for connection in self.open if (task := connection.stop_accepting())]
         if responding:
             await asyncio.wait(responding, timeout=GRACE)
@@ -109,7 +109,7 @@ class Connections:
 
 
 class Connection(asyncio.Protocol):
-    """One connection. It serves its requests one after another, and buffers a bounded number of bytes."""
+    """One HTTP connection. It serves its requests one after another, and buffers a bounded number of bytes."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
     # `Connections` calls the following methods.
 
     def stop_accepting(self) -> "asyncio.Task[None] | None":
-        """Read no further request. Return the task of the response in progress, unless that is a watch."""
+        """Stop reading requests. Return the task of the response in progress, or None if it is a watch."""
         self._is_ending = True
         return None if self._is_streaming else self._responding
 
@@ -187,7 +187,7 @@ class Connection(asyncio.Protocol):
         return self._responding is not None or self._writable is not None
 
     def _serve_next(self) -> None:
-        """Serve the next request, if it has arrived completely."""
+        """Serve the next request if all of its bytes have arrived."""
         if self._is_ending or self._is_busy:
             return
         try:
@@ -281,9 +281,9 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
     def _reject(self, status: int) -> None:
-        """Write why the request is rejected, and keep the connection open for a moment, ignoring further bytes.
+        """Write the error response to a rejected request, and ignore further bytes until the connection closes.
 
-        If the connection were closed now, the client might lose the response.
+        The connection stays open for a moment, because the client might lose the response otherwise.
         """
         self._is_ending = True
         if status == 413:

@@ -1,4 +1,4 @@
-"""Requests and responses, as the server sees them, independent of the transport."""
+"""Requests and responses as the server handles them, independent of the transport."""
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Request:
-    """A request as it arrived, and what authentication and authorization found out about it.
+    """A request as it arrived, with the user and the decision that authentication and authorization add.
 
     Header names are lower-case. If a header was sent several times, the first value counts; of Impersonate-* headers
     all values count, one per line. `query` keeps every value of a key in order.
@@ -35,23 +35,23 @@ class Request:
     replica: "Replica | None" = None  # the lagging replica that serves the request, if the fault plan says so
 
     def first(self, key: str, default: str = "") -> str:
-        """Return the first value of a query parameter."""
+        """Return the first value of a query parameter, or `default` if the parameter is absent."""
         values = self.query.get(key)
         return values[0] if values else default
 
     def warn(self, text: str) -> None:
-        """Add a warning to the response, unless it has the same one already."""
+        """Add a warning to the response, unless the response already has the same warning."""
         if text not in self.warnings:
             self.warnings.append(text)
 
     @property
     def media_type(self) -> str:
-        """The content type of the body, without its parameters."""
+        """The Content-Type of the body in lower case, without parameters such as charset."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 class Response:
-    """A complete response."""
+    """A response whose whole body is known."""
 
     __slots__ = ("body", "headers", "status", "warnings")
 
@@ -65,7 +65,7 @@ class Response:
 
 
 class StreamingResponse:
-    """A response that lasts until the server or the client ends it."""
+    """A response whose body is sent in chunks until the server or the client ends it: a watch."""
 
     __slots__ = ("chunks", "headers", "status", "warnings")
 
@@ -80,10 +80,13 @@ AnyResponse = Response | StreamingResponse
 
 
 class ConnectionDropped(ConnectionResetError):
-    """The connection broke before a response was sent. The client cannot know whether the request was executed."""
+    """Raised if the connection broke before a response was sent.
+
+    The client cannot know whether the request was executed.
+    """
 
 
 def format_warning(text: str) -> str:
-    """Return the value of a Warning header as Kubernetes sends it: code 299, no agent, quoted text."""
+    """Return the value of a Warning header as Kubernetes sends it, for example `299 - "unknown field"`."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{escaped}"'

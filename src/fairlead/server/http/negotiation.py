@@ -1,4 +1,4 @@
-"""Content negotiation: from the Accept header to a representation."""
+"""Content negotiation: choose the representation of a response from the Accept header."""
 
 from fairlead.server.errors.statuses import status_error
 from fairlead.server.golang import encoding
@@ -12,14 +12,14 @@ STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;s
 
 
 def go_type_name(resource: Resource) -> str:
-    """Return the name of the Go type of a kind."""
+    """Return the name of the Go type of a kind, such as core.Pod, as error messages print it."""
     return (
         "unstructured.Unstructured" if resource.custom else f"{resource.group.split('.')[0] or 'core'}.{resource.kind}"
     )
 
 
 def negotiate(request: Request, resource: Resource, *, listing: bool, streaming: bool = False) -> Representation:
-    """Return the representation that the Accept header prefers among the available ones. Reject with 406 otherwise."""
+    """Return the available representation that the Accept header prefers. Raises 406 if it accepts none of them."""
     accept = request.headers.get("accept", "")
     if accept in ("", "application/json", "*/*", "application/json, */*"):
         return Representation(resource)
@@ -58,10 +58,10 @@ def negotiate(request: Request, resource: Resource, *, listing: bool, streaming:
 
 
 def document_response(request: Request, obj: Object, *, is_group_path: bool, formats: str = FORMATS) -> Response:
-    """Return a discovery document in the format that the request accepts.
+    """Return a discovery document in the format that the Accept header prefers.
 
-    The lists of groups and each group (`is_group_path`) word a 406 differently from other documents. A document with
-    one format only ignores the parameters of the Accept header.
+    `is_group_path` selects the 406 message of the lists of groups and of each group, which differs from that of other
+    documents. A document with only one format ignores the parameters of the Accept header.
     """
     accept = request.headers.get("accept", "")
     for media, parameters in _sort_by_quality(accept or "*/*"):
@@ -75,6 +75,7 @@ def document_response(request: Request, obj: Object, *, is_group_path: bool, for
 
 
 def _sort_by_quality(accept: str) -> list[tuple[str, dict[str, str]]]:
+    """Return the media types of an Accept header with their parameters, sorted by their q value."""
     clauses = []
     for position, clause in enumerate(accept.split(",")):
         media, *rest = (part.strip() for part in clause.split(";"))

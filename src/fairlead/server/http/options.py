@@ -1,4 +1,4 @@
-"""The options of a write in the query string: dryRun, fieldManager, fieldValidation, force."""
+"""The query parameters of a write: dryRun, fieldManager, fieldValidation, force."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ FALSE = ("false", "0")
 
 @dataclass(slots=True)
 class WriteOptions:
-    """The options of a write. `manager` is the fieldManager parameter, or the User-Agent up to the first slash."""
+    """The options of a write. `manager` is the fieldManager parameter, or else the User-Agent up to the first slash."""
 
     dry_run: bool
     manager: str
@@ -22,7 +22,7 @@ class WriteOptions:
 
 
 def parse_boolean(value: str) -> bool:
-    """Return a boolean query parameter. Every value except false and 0 is true, even an empty one."""
+    """Return the value of a boolean query parameter. Every value except `false` and `0` is true, even an empty one."""
     return value.lower() not in FALSE
 
 
@@ -62,7 +62,7 @@ def validate_dry_run(values: list[str]) -> list[FieldError]:
 
 
 def default_manager(request: Request) -> str:
-    """Return the field manager of a writer that names none: its User-Agent up to the first slash."""
+    """Return the field manager of a request without fieldManager: its User-Agent up to the first slash."""
     agent = request.headers.get("user-agent", "")
     prefix = agent.split("/")[0]
     printable = prefix if prefix.isprintable() else "".join(ch for ch in prefix if ch.isprintable())
@@ -70,7 +70,7 @@ def default_manager(request: Request) -> str:
 
 
 def int64_option(request: Request, key: str) -> int | None:
-    """Return an int64 query parameter, or None if it is not set. Reject other values with Go's error message."""
+    """Return an int64 query parameter, or None if it is not set. Raises 400 with Go's message for other values."""
     text = request.first(key)
     if not text:
         return None
@@ -84,6 +84,6 @@ def int64_option(request: Request, key: str) -> int | None:
 
 
 def integer_syntax_error(text: str, *, signed: bool = True) -> str:
-    """Return Go's error message for a text that is not an integer."""
+    """Return the reason in Go's error message for a text that is not a valid integer."""
     digits = text[1:] if signed and text[:1] in ("+", "-") else text
     return "value out of range" if digits.isascii() and digits.isdigit() else "invalid syntax"

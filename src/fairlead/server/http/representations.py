@@ -1,4 +1,4 @@
-"""Representations of objects: whole, metadata only, or as a table. Each is encoded once and cached with the object."""
+"""Representations of objects: whole, metadata only, or a table. Encoded objects are cached with the stored object."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -17,7 +17,7 @@ _KINDS_WITH_REPLICAS: Final = ("Deployment", "ReplicaSet", "StatefulSet")  # kin
 
 @dataclass(slots=True)
 class Page:
-    """A page of a list, and the continue token of the next one."""
+    """The objects on one page of a list, and the continue token of the next page."""
 
     items: list[Stored]
     version: int
@@ -26,7 +26,7 @@ class Page:
 
 
 class Representation:
-    """Whole objects as JSON or YAML."""
+    """Encodes objects as whole JSON or YAML documents. Subclasses encode them in another form."""
 
     name = "object"
     shared = True  # an encoded object can be sent to every reader
@@ -36,7 +36,7 @@ class Representation:
         self.yaml = as_yaml
 
     def encode(self, stored: Stored) -> bytes:
-        """Return an object as JSON. It is encoded at most once."""
+        """Return a stored object as JSON bytes. The result is cached with the object."""
         view = versions.view(self.resource, stored)
         if not self.resource.custom:
             return view.encoded
@@ -57,7 +57,7 @@ class Representation:
         return self._response(status, header[:-1] + b',"items":[' + items + b"]}", warnings)
 
     def encode_item(self, stored: Stored) -> bytes:
-        """Return an object as an item of a list. Items of built-in kinds omit apiVersion and kind."""
+        """Return a stored object as the JSON of a list item. Items of built-in kinds omit apiVersion and kind."""
         encoded = self.encode(stored)
         if self.resource.custom:
             return encoded
@@ -74,7 +74,7 @@ class Representation:
         return {"kind": kind, "apiVersion": self.resource.api_version, "metadata": metadata}
 
     def bookmark(self, version: int, annotations: dict[str, str]) -> Object:
-        """Return the object of a BOOKMARK event: its resourceVersion is how far the watch has come."""
+        """Return the object of a BOOKMARK event, which has only a kind and a resourceVersion."""
         metadata: Object = {"resourceVersion": str(version)}
         if self.resource.kind == "DaemonSet" and not self.resource.custom:
             annotations = {TEMPLATE_GENERATION: "0", **annotations}
@@ -90,7 +90,7 @@ class Representation:
 
 
 def partial_metadata(resource: Resource, obj: Object) -> Object:
-    """Return the metadata of an object, as PartialObjectMetadata shows it.
+    """Return the metadata that PartialObjectMetadata shows of an object.
 
     For a DaemonSet, it omits the template generation annotation, which a real server derives from the spec.
     """
@@ -106,7 +106,7 @@ def partial_metadata(resource: Resource, obj: Object) -> Object:
 
 
 class MetadataOnly(Representation):
-    """PartialObjectMetadata, v1 or v1beta1."""
+    """Encodes objects as PartialObjectMetadata, v1 or v1beta1."""
 
     def __init__(self, resource: Resource, as_yaml: bool, version: str) -> None:
         super().__init__(resource, as_yaml)
@@ -140,6 +140,7 @@ class MetadataOnly(Representation):
 
 
 def encode_response(status: int, body: bytes, warnings: list[str], as_yaml: bool) -> Response:
+    """Return a response with a JSON body, converted to YAML if `as_yaml` is set."""
     if as_yaml:
         import yaml
 
@@ -149,7 +150,7 @@ def encode_response(status: int, body: bytes, warnings: list[str], as_yaml: bool
 
 
 def error_response(request: Request, error: StatusError) -> Response:
-    """Return the response for a StatusError, in the format that the request accepts."""
+    """Return the response for a StatusError, as JSON or YAML, whichever the request accepts."""
     as_yaml = request.headers.get("accept", "").startswith("application/yaml")
     response = encode_response(error.code, encoding.encode(error.status), request.warnings, as_yaml)
     if after := (error.status.get("details") or {}).get("retryAfterSeconds"):

@@ -1,4 +1,4 @@
-"""Routing: from a request's path and method to the kind, the object and the verb."""
+"""Routing: find the kind, the object and the verb that the path and method of a request name."""
 
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -32,12 +32,12 @@ KIND_SUBRESOURCES = {
 
 
 class NoSuchPath(Exception):
-    """Nothing is served at the path: the response is a plain 404 without a Status."""
+    """Raised if the server has nothing at a path. The response is a plain 404 without a Status."""
 
 
 @dataclass(slots=True)
 class Target:
-    """The parts of a path under /api/v1 or /apis/GROUP/VERSION. `namespace` is "" if the path has none."""
+    """The parts of a path below /api/v1 or /apis/GROUP/VERSION. `namespace` is "" if the path has none."""
 
     group: str
     version: str
@@ -51,12 +51,15 @@ class Target:
 
 
 def split_segments(path: str) -> list[str]:
-    """Return the decoded segments of a path. Encoded slashes separate too; outer slashes are ignored."""
+    """Return the decoded segments of a path.
+
+    An encoded slash separates too; leading and trailing slashes are ignored.
+    """
     return unquote(path).strip("/").split("/")
 
 
 def parse(path: str) -> Target | None:
-    """Return the target of a resource path, or None for any other path (discovery, health, ...)."""
+    """Return the target of a resource path, or None for any other path, such as /healthz or /apis."""
     parts = split_segments(path)
     if path.startswith("//"):
         return None
@@ -86,13 +89,13 @@ def parse(path: str) -> Target | None:
 
 
 def _is_namespace_subresource(rest: list[str]) -> bool:
-    """Return whether the path is namespaces/NAME/status or /finalize: a subresource, not a kind in a namespace."""
+    """Return whether a path is namespaces/NAME/status or namespaces/NAME/finalize, and not a kind in a namespace."""
     return len(rest) == 3 and rest[2] in ("status", "finalize")
 
 
 @dataclass(slots=True)
 class Route:
-    """The kind, the object and the verb of a request."""
+    """The kind, the object and the verb that a request addresses."""
 
     resource: Resource
     verb: str
@@ -102,7 +105,10 @@ class Route:
 
 
 def request_verb(request: Request, *, named: bool, watch: bool) -> str:
-    """Return the verb of a request to a resource path, as authorization sees it. `watch`: it has the /watch/ prefix."""
+    """Return the verb that authorization checks, such as "list". `named`: the path names an object.
+
+    `watch`: the path has the old /watch/ prefix.
+    """
     verb = "watch" if watch else METHODS.get(request.method, "")
     if named:
         return verb
@@ -112,14 +118,14 @@ def request_verb(request: Request, *, named: bool, watch: bool) -> str:
 
 
 def resolve_route(resource: Resource, target: Target, request: Request) -> Route:
-    """Return the route of a request to a served kind. Raises StatusError or NoSuchPath."""
+    """Return the route of a request for a served kind. Raises StatusError or NoSuchPath."""
     verb = (_custom_verb if resource.custom else _builtin_verb)(resource, target, request)
     _check_segments(resource, target, verb)
     return Route(resource, verb, target.namespace, target.name, target.subresource)
 
 
 def _custom_verb(resource: Resource, target: Target, request: Request) -> str:
-    """Return the verb of a request to a custom kind. Segments after the subresource are ignored."""
+    """Return the verb of a request for a custom kind. Path segments after the subresource are ignored."""
     verb = request_verb(request, named=bool(target.name), watch=target.watch)
     if resource.namespaced and not target.namespace and verb not in ("list", "watch"):
         raise NoSuchPath
@@ -133,7 +139,7 @@ def _custom_verb(resource: Resource, target: Target, request: Request) -> str:
 
 
 def _builtin_verb(resource: Resource, target: Target, request: Request) -> str:
-    """Return the verb of a request to a built-in kind. Each path has a fixed set of methods, without HEAD."""
+    """Return the verb of a request for a built-in kind. Each path allows a fixed set of methods, without HEAD."""
     if target.has_extra_segments or (target.watch and target.subresource):
         raise unknown_path()
     if target.subresource:
@@ -171,7 +177,7 @@ def _has_subresource(resource: Resource, subresource: str) -> bool:
 
 
 def _check_segments(resource: Resource, target: Target, verb: str) -> None:
-    """Reject a name or namespace that cannot be a segment of a storage key."""
+    """Raise 400 for a name or namespace that cannot be part of a storage key, such as ".."."""
     if errors := segment_errors(target.name):
         raise bad_request(f"Name parameter invalid: {quote_go(target.name)}: {errors}")
     if target.namespace in (".", "..") and verb == "create" and not target.name:

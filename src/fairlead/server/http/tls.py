@@ -1,4 +1,4 @@
-"""TLS: the server's own certificate authority, kept with its state, and a new certificate for each start."""
+"""TLS: the server's own certificate authority, stored with its state, and a new server certificate at each start."""
 
 import datetime
 import ipaddress
@@ -21,14 +21,14 @@ AUTHORITY_LIFETIME = 10 * LIFETIME  # the CA is kept in the data directory, the 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The TLS identity of a listening server: the context for its sockets, and the CA (PEM) that clients must trust."""
+    """The TLS identity of a listener: the SSL context of its sockets, and the CA (PEM) that clients must trust."""
 
     context: ssl.SSLContext
     ca: bytes
 
 
 def create_authority(now: float) -> bytes:
-    """Create a CA. Return its key and its certificate as PEM."""
+    """Create a certificate authority. Return its key and its certificate as PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fairlead")])
     ca = (
@@ -42,7 +42,7 @@ def create_authority(now: float) -> bytes:
 
 
 def create_identity(hosts: list[str], now: float, authority: bytes) -> Identity:
-    """Create a certificate for the hosts, signed by a CA of `create_authority`. It is valid for a year."""
+    """Create a server certificate for `hosts` that is valid for a year, signed by a CA from `create_authority`."""
     ca_key = serialization.load_pem_private_key(authority, None)
     assert isinstance(ca_key, ec.EllipticCurvePrivateKey)
     ca = x509.load_pem_x509_certificate(authority)
@@ -67,7 +67,10 @@ def create_identity(hosts: list[str], now: float, authority: bytes) -> Identity:
 
 
 def trust_clients(context: ssl.SSLContext, ca: bytes) -> None:
-    """Request a certificate from clients, and accept those signed by this CA (PEM). A client may have none."""
+    """Make the TLS context ask clients for a certificate and accept those signed by `ca` (PEM).
+
+    A client without a certificate is accepted too.
+    """
     try:
         context.load_verify_locations(cadata=ca.decode())
     except (ssl.SSLError, ValueError):
@@ -76,7 +79,7 @@ def trust_clients(context: ssl.SSLContext, ca: bytes) -> None:
 
 
 def user_from_certificate(certificate: dict[str, Any] | None) -> User | None:
-    """Return the user of a verified client certificate: the common name, with the organizations as groups."""
+    """Return the user of a verified client certificate, or None. CN is the name, each O is a group."""
     attributes = [pair for part in (certificate or {}).get("subject", ()) for pair in part]
     name = next((value for key, value in attributes if key == "commonName"), "")
     groups = tuple(value for key, value in attributes if key == "organizationName")

@@ -1,7 +1,7 @@
-"""OpenAPI documents: `kubectl explain` shows them, `kubectl apply` and `kubectl diff` read them before they write.
+"""The OpenAPI documents at /openapi/v2 and /openapi/v3, which `kubectl explain`, `apply` and `diff` read.
 
-The documents are generated from the schema nodes that the server itself uses. Built-in kinds have no descriptions.
-Each document is generated on the first request. The documents of built-in groups are cached for the process.
+The documents are generated from the schema nodes that the server itself uses, on the first request. Built-in kinds have
+no descriptions. The documents of built-in groups are cached for the process.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _JSON: Final = ("", "*/*", "application/json", "application/*")
 
 
 def respond(registry: Registry, request: Request) -> Response | None:
-    """Return the document at a path under /openapi, or None if there is no such document."""
+    """Return the OpenAPI document at a path under /openapi, or None if the path has no document."""
     path = request.path
     if path == "/openapi/v2":
         return _respond_v2(registry, request)
@@ -75,7 +75,7 @@ def _index(registry: Registry) -> Document:
 
 
 def _hash(resources: list[Resource]) -> str:
-    """Return a hash that changes whenever the document can change. Clients cache documents by it."""
+    """Return the hash by which clients cache a document. It changes whenever the document can change."""
     versions = [
         (resource.plural, resource.definition["metadata"]["resourceVersion"] if resource.custom else _INFO["version"])
         for resource in resources

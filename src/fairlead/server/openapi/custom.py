@@ -1,4 +1,4 @@
-"""OpenAPI schemas of custom resources: the schema of their CustomResourceDefinition plus the fields of every object."""
+"""OpenAPI schemas of custom resources: the schema in the CRD, with apiVersion, kind and metadata added."""
 
 from typing import Any, Final
 
@@ -10,12 +10,12 @@ _NOT_IN_V2: Final = ("anyOf", "oneOf", "allOf", "not", "nullable", "x-kubernetes
 
 
 def definition_name(resource: Resource) -> str:
-    """Return the name of a kind's schema: com.example.v1.Widget for the group example.com."""
+    """Return the name of a custom kind's schema: com.example.v1.Widget for the group example.com."""
     return f"{'.'.join(reversed(resource.group.split('.')))}.{resource.version}.{resource.kind}"
 
 
 def custom_schema(resource: Resource, schemas: Schemas, *, v2: bool) -> Schema:
-    """Return the OpenAPI schema of a custom resource."""
+    """Return the OpenAPI schema of a custom resource. With `v2`, use only the keywords of Swagger 2.0."""
     schema: Schema = {}
     for version in resource.definition["spec"]["versions"]:
         if version["name"] == resource.version:
@@ -33,7 +33,7 @@ def custom_schema(resource: Resource, schemas: Schemas, *, v2: bool) -> Schema:
 
 
 def _to_v2(schema: Any) -> Any:
-    """Drop the keywords that Swagger 2.0 does not have. A field with several types loses its type."""
+    """Return a schema without the keywords that Swagger 2.0 lacks. A field with several types loses its type."""
     if isinstance(schema, list):
         return [_to_v2(inner) for inner in schema]
     if not isinstance(schema, dict):

@@ -1,6 +1,7 @@
-"""OpenAPI v2 as protobuf. kubectl requests only this format when it validates on the client (a List, old clusters).
+"""OpenAPI v2 as protobuf, the only format that kubectl requests when it validates objects on the client.
 
-The field numbers are those of gnostic's openapi.v2 messages. Only the fields that our documents use are supported.
+kubectl does so for a List and for old clusters. The field numbers are those of gnostic's openapi.v2 messages. Only the
+fields that our documents use are supported.
 """
 
 import json

@@ -18,7 +18,7 @@ _PATCHES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """An OpenAPI version: v3, or v2 (Swagger 2.0)."""
+    """How OpenAPI v3 and v2 (Swagger 2.0) documents differ."""
 
     reference_prefix: str  # what references begin with: #/definitions/ in v2
     v2: bool
@@ -34,7 +34,7 @@ class Endpoint:
 
 
 def path_items(endpoint: Endpoint, dialect: Dialect) -> dict[str, Item]:
-    """Return the path items of the collection and of one object."""
+    """Return the OpenAPI path items for the collection of a kind and for one object."""
     resource = endpoint.resource
     base = f"/apis/{resource.api_version}" if resource.group else f"/api/{resource.version}"
     collection = f"{base}/namespaces/{{namespace}}/{resource.plural}" if resource.namespaced else ""

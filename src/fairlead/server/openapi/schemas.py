@@ -1,4 +1,4 @@
-"""OpenAPI schemas of built-in types, generated from the schema nodes, without descriptions."""
+"""OpenAPI schemas of built-in types, generated from the server's schema nodes, without descriptions."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -53,13 +53,13 @@ def _required() -> dict[str, list[str]]:
 
 
 def full_name(name: str) -> str:
-    """Return a type's name in OpenAPI: core.v1.Pod is io.k8s.api.core.v1.Pod."""
+    """Return the OpenAPI name of a type: io.k8s.api.core.v1.Pod for core.v1.Pod."""
     package, _, rest = name.partition(".")
     return f"{_PACKAGES.get(package, f'io.k8s.api.{package}')}.{rest}"
 
 
 class Schemas:
-    """The schemas of types and of every type that they refer to, by name."""
+    """Collects the OpenAPI schemas of types and of all types that they refer to, by name."""
 
     def __init__(self, reference_prefix: str) -> None:
         self.by_name: dict[str, Schema] = {}
@@ -67,12 +67,12 @@ class Schemas:
         self._v2 = reference_prefix == "#/definitions/"
 
     def add(self, names: Iterable[str]) -> None:
-        """Add types by their short names, for example core.v1.Pod."""
+        """Add the schemas of types by their short names, for example core.v1.Pod."""
         for name in names:
             self.reference(builtin.schema_of_type(name))
 
     def reference(self, node: Node) -> Schema:
-        """Return a reference to a struct's schema. Add the schema if it is new."""
+        """Return a `$ref` to the schema of a struct, and add that schema if it is new."""
         name = full_name(node.go.name)
         if name not in self.by_name:
             schema: Schema = {"type": "object"}

@@ -1,7 +1,8 @@
 """Field ownership: typed merge, server-side apply and managedFields.
 
-`apply` and `update` are the two ways to write. Both are pure functions of the objects and a `FieldWrite`. `decode` and
-`encode` convert managedFields from and to JSON. The terms are those of structured-merge-diff.
+`apply` computes an apply, `update` the managedFields after any other write. Both are pure functions of the objects and
+a `FieldWrite`. `decode` and `encode` convert managedFields from and to JSON. The terms are those of
+structured-merge-diff.
 """
 
 from fairlead.server.ownership.applying import ApplyResult, FieldConflict, apply

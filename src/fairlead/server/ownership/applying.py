@@ -23,14 +23,14 @@ from fairlead.server.ownership.updating import own_existing_fields
 
 
 class ApplyResult(NamedTuple):
-    """The object after an apply (the live object itself if it did not change), and its managed fields."""
+    """The object after an apply (the live object itself if nothing changed), and its managed fields."""
 
     object: dict[str, Any]
     managed: ManagedFields
 
 
 class FieldConflict(Exception):
-    """An apply without force would change fields of other managers."""
+    """Raised if an apply without force would change fields that other managers own."""
 
     def __init__(self, conflicts: list[tuple[ManagedFieldsEntry, Path]]) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class FieldConflict(Exception):
 
     @property
     def causes(self) -> list[dict[str, str]]:
-        """The causes of a Status."""
+        """The `causes` of the 409 Status, one per conflicting field."""
         return [
             {
                 "reason": "FieldManagerConflict",
@@ -50,7 +50,7 @@ class FieldConflict(Exception):
 
     @property
     def message(self) -> str:
-        """The message of a Status."""
+        """The message of the 409 Status."""
         if len(self.conflicts) == 1:
             entry, path = self.conflicts[0]
             return f"Apply failed with 1 conflict: conflict with {entry.description}: {format_path(path)}"
@@ -70,11 +70,12 @@ class FieldConflict(Exception):
 def apply(
     live: dict[str, Any] | None, managed: ManagedFields, config: dict[str, Any], write: FieldWrite, *, force: bool
 ) -> ApplyResult:
-    """Apply `config` to `live` (None if the object does not exist).
+    """Return the object after applying `config` to `live` (None if there is none), and its managed fields.
 
-    Raises FieldConflict if an apply without `force` would change fields of other managers. Raises TypedError if an
-    object does not conform to its schema. The caller checks that `config` has the kind and version of the request and
-    no managedFields. The caller also adds defaults and validates: an unchanged object needs neither.
+    The caller checks that `config` has the kind and version of the request and no managedFields. The caller also adds
+    defaults and validates, which an unchanged object does not need.
+    Raises FieldConflict if an apply without `force` would change fields of other managers, and TypedError if an object
+    does not conform to its schema.
     """
     old = write.versions.build_empty(write.api_version) if live is None else live
     if not managed and live is not None:

@@ -1,4 +1,4 @@
-"""The changes of a write, and their effect on the managed fields of all managers."""
+"""The fields that a write changes, and how the managedFields entries of all managers change with them."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -27,9 +27,9 @@ _NEVER_OWNED: Final = FieldSet.of(
 
 
 class Changes:
-    """The difference between two objects, computed per API version on demand.
+    """The difference between the old and the new object of a write, computed on demand for each API version.
 
-    Leaves out reset fields: those that the endpoint never changes, such as status.
+    Reset fields are left out: those that the endpoint never changes, such as the status on the main endpoint.
     """
 
     def __init__(self, old: dict[str, Any], new: dict[str, Any], write: FieldWrite) -> None:
@@ -39,13 +39,13 @@ class Changes:
         self.has_changes = bool(self._compare(write.api_version))
 
     def at_version(self, api_version: str) -> Comparison:
-        """Return the difference at a served version."""
+        """Return the added, modified and removed fields at a served API version."""
         if api_version not in self._comparisons:
             self._compare(api_version)
         return self._comparisons[api_version]
 
     def added_or_modified(self, api_version: str) -> Trie:
-        """Return the added and modified fields at a served version."""
+        """Return the fields that the write added or modified, at a served API version."""
         fields = self._added_or_modified.get(api_version)
         if fields is None:
             comparison = self.at_version(api_version)
@@ -54,7 +54,7 @@ class Changes:
         return fields
 
     def _compare(self, api_version: str) -> Comparison:
-        """Compare the objects at a version. Return the difference including the reset fields."""
+        """Compare the two objects at an API version. Return the difference including the reset fields."""
         old, new, write = self._old, self._new, self._write
         if api_version != write.api_version:
             old = convert_to(write.versions, old, api_version, "failed to convert old object: ")
@@ -69,7 +69,10 @@ class Changes:
 
 
 def check_conformance(schema: MergeSchema, obj: dict[str, Any], message: str, *, allow_duplicates: bool) -> None:
-    """Raise TypedError if `obj` does not conform to the schema. `message` has a placeholder for the object's name."""
+    """Raise TypedError if `obj` does not conform to the schema.
+
+    `message` is the format of the error message; its placeholder is filled with the name of the object.
+    """
     if conforms(schema, obj, allow_duplicates=allow_duplicates):
         return
     api_version, kind = obj.get("apiVersion") or "", obj.get("kind") or ""
@@ -84,7 +87,7 @@ def check_conformance(schema: MergeSchema, obj: dict[str, Any], message: str, *,
 def reconcile_entries(
     managed: ManagedFields, live: dict[str, Any], versions: KindVersions
 ) -> dict[str, ManagedFieldsEntry]:
-    """Return the entries by identity, with field sets that match the current schemas.
+    """Return the managedFields entries by identity, with field sets adapted to the current schemas.
 
     Entries of versions that are no longer served are dropped.
     """
@@ -106,7 +109,7 @@ def reconcile_entries(
 def find_conflicts(
     entries: Iterable[ManagedFieldsEntry], changes: Changes
 ) -> list[tuple[ManagedFieldsEntry, FieldSet]]:
-    """Return the entries whose fields were changed, with these fields."""
+    """Return the entries that own fields which the write changed, each with these fields."""
     conflicts = []
     for entry in entries:
         changed = changes.added_or_modified(entry.api_version)
@@ -131,5 +134,5 @@ def remove_changed_fields(entry: ManagedFieldsEntry, changes: Changes) -> Manage
 
 
 def remove_unownable_fields(fields: Trie, reset: Trie = LEAF) -> FieldSet:
-    """Return `fields` without those that no manager may own: reset fields, names, versions, the uid."""
+    """Return `fields` without the fields that no manager may own: `reset` fields, names, versions and the uid."""
     return FieldSet(difference_of_roots(recursive_difference(fields, reset) if reset else fields, _NEVER_OWNED.trie))

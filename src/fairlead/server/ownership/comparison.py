@@ -1,4 +1,4 @@
-"""Comparison of two typed values: which fields were added, modified and removed."""
+"""Comparison of two typed values: the fields that were added, modified and removed."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from fairlead.server.ownership.merge_schema import ATOMIC, MergeSchema
 
 
 class Comparison:
-    """The added, modified and removed fields, as disjoint tries."""
+    """The added, modified and removed fields between two values. No field is in two of the three tries."""
 
     __slots__ = ("added", "modified", "removed")
 
@@ -23,9 +23,9 @@ class Comparison:
 
 
 def compare(schema: MergeSchema, old: Any, new: Any) -> Comparison:
-    """Return the difference of `new` from `old`. The order of list items is ignored.
+    """Return the difference of `new` from `old`, ignoring the order of list items.
 
-    Parts that are the same object in both are skipped.
+    Parts that are the same Python object in both are skipped.
     """
     changes = Comparison({}, {}, {})
     if old is not new:
@@ -34,7 +34,7 @@ def compare(schema: MergeSchema, old: Any, new: Any) -> Comparison:
 
 
 def compare_with_empty(schema: MergeSchema, empty: dict[str, Any], new: dict[str, Any]) -> Trie:
-    """Return the fields that a create adds to and modifies in the `empty` object of its kind."""
+    """Return the fields that a create adds or modifies, compared with the `empty` object of its kind."""
     schema = schema if schema.expanded else schema.expand()
     fields = schema.fields
     out: Trie = {}
@@ -58,7 +58,10 @@ def compare_with_empty(schema: MergeSchema, empty: dict[str, Any], new: dict[str
 
 
 def _compare_values(schema: MergeSchema, old: Any, new: Any, out: Comparison) -> bool:
-    """Add the differences of two values to `out`. Return whether the value itself is modified."""
+    """Add the differences of two values to `out`.
+
+    Return whether the value itself, not only a part of it, is modified.
+    """
     old_kind, new_kind = _container_kind(schema, old), _container_kind(schema, new)
     modified = _compare_as(schema, old_kind, old, new, out)
     if old_kind != new_kind:  # The value changed its kind, for example from a map to a list: compare it as both.
@@ -67,7 +70,7 @@ def _compare_values(schema: MergeSchema, old: Any, new: Any, out: Comparison) ->
 
 
 def _container_kind(schema: MergeSchema, value: Any) -> str:
-    """Return whether a value is compared as a map, a list or a scalar."""
+    """Return "map", "list" or "scalar": how a value is compared under its schema."""
     if type(value) is dict and schema.is_map:
         return "map"
     if type(value) is list and schema.is_list:
@@ -129,7 +132,7 @@ def _compare_maps(schema: MergeSchema, old: dict[str, Any], new: dict[str, Any],
 
 
 def _compare_children(child: MergeSchema, element: str, before: Any, after: Any, out: Comparison) -> None:
-    """Compare the values that both have at `element`."""
+    """Add the differences of the values `before` and `after` at a path element to `out`."""
     below = Comparison({}, {}, {})
     if _compare_values(child, before, after, below):
         below.modified = {".": LEAF, **below.modified} if below.modified else LEAF

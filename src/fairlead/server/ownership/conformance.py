@@ -1,4 +1,4 @@
-"""Conformance: whether a value has the types that its schema declares. The messages are a real server's."""
+"""Conformance: whether a value has the types that its schema declares, and a real server's messages if not."""
 
 from typing import Any
 
@@ -7,11 +7,11 @@ from fairlead.server.ownership.merge_schema import ATOMIC, KEYED, ItemError, Mer
 
 
 class TypedError(Exception):
-    """An object that does not conform to its schema. A real server responds with a 500 and this message."""
+    """Raised for an object that does not conform to its schema. A real server responds with a 500 and this message."""
 
 
 def conforms(schema: MergeSchema, value: Any, *, allow_duplicates: bool) -> bool:
-    """Return whether `value` conforms.
+    """Return whether `value` has the types that its schema declares.
 
     `allow_duplicates` permits duplicate items in sets and keyed lists, because live objects may have them.
     """
@@ -61,7 +61,7 @@ def _accepts_scalar(scalar: str, kind: type) -> bool:
 
 
 def describe_problems(schema: MergeSchema, value: Any, *, allow_duplicates: bool) -> str:
-    """Return one message that says why `value` does not conform."""
+    """Return one message that lists why `value` does not conform to its schema."""
     problems = _list_problems(schema, value, "", allow_duplicates)
     lines = [f"{path}: {message}" if path else message for path, message in problems]
     return lines[0] if len(lines) == 1 else "\n".join(["errors:", *[f"  {line}" for line in lines]])
@@ -130,14 +130,14 @@ def _format_item(schema: MergeSchema, item: Any) -> str:
 
 
 def _format_type(value: Any) -> str:
-    """Format as Go's %T does."""
+    """Return the Go type of a JSON value as %T prints it, for example map[string]interface {}."""
     if isinstance(value, str | bool):
         return "string" if isinstance(value, str) else "bool"
     return "map[string]interface {}" if isinstance(value, dict) else "[]interface {}"
 
 
 def _format_value(value: Any) -> str:
-    """Format as Go's %v does."""
+    """Format a JSON value as Go's %v does."""
     if value is None:
         return "<nil>"
     if isinstance(value, dict):
@@ -148,7 +148,7 @@ def _format_value(value: Any) -> str:
 
 
 def _format_syntax(value: Any) -> str:
-    """Format as Go's %#v does."""
+    """Format a JSON value as Go's %#v does."""
     if value is None:
         return "interface {}(nil)"
     if isinstance(value, dict):

@@ -1,10 +1,10 @@
-"""Equality of JSON values: as structured-merge-diff compares them, and as they are written."""
+"""Equality of JSON values: `equal` as structured-merge-diff compares them, `identical` by their JSON text."""
 
 from typing import Any
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Compare as structured-merge-diff: 1 and 1.0 are equal, 1 and true are not, lists are ordered."""
+    """Return whether structured-merge-diff treats two values as equal: 1 equals 1.0 but not true; lists are ordered."""
     if a is b:
         return True
     if a != b:
@@ -20,7 +20,7 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def identical(a: Any, b: Any) -> bool:
-    """Return whether two values have the same JSON: equal, and 1 differs from 1.0."""
+    """Return whether two values have the same JSON text: unlike for `equal`, 1 differs from 1.0."""
     if a is b:
         return True
     kind = type(a)

@@ -1,7 +1,7 @@
-"""The fields of a value, as tries.
+"""Extract the fields of a value as a trie.
 
 `extract_applied_fields` returns the fields that an applier owns: leaves, items and keys. `extract_all_fields` returns
-the fields that another writer owns: also all maps and lists.
+the fields that any other writer owns, which include all maps and lists.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from fairlead.server.ownership.merge_schema import ATOMIC, ItemError, MergeSchem
 
 
 def extract_applied_fields(schema: MergeSchema, value: Any) -> Trie | None:
-    """Return the fields that an applier of `value` owns: LEAF for the value itself, None for no field."""
+    """Return the fields that an applier of `value` owns: LEAF if it owns the value as a whole, None for no field."""
     kind = type(value)
     if kind is dict and schema.is_map:
         if schema.atomic:
@@ -63,7 +63,7 @@ def _extract_applied_items(schema: MergeSchema, items: list[Any]) -> Trie | None
 
 
 def extract_all_fields(schema: MergeSchema, value: Any) -> Trie:
-    """Return the fields that a writer who adds `value` owns: all of them, including maps and lists."""
+    """Return the fields that a writer owns who adds `value` without apply: all fields, with maps and lists."""
     kind = type(value)
     if kind is dict and value and schema.is_map and not schema.atomic:
         schema = schema if schema.expanded else schema.expand()
@@ -96,7 +96,7 @@ def extract_all_fields(schema: MergeSchema, value: Any) -> Trie:
 
 
 def path_element(schema: MergeSchema, item: Any) -> str:
-    """Return the path element of an item of a list that conforms to its schema."""
+    """Return the path element of a list item, such as `k:{"name":"web"}`. The list conforms to its schema."""
     try:
         return schema.path_element(item)
     except ItemError:

@@ -1,4 +1,4 @@
-"""One write as field ownership sees it."""
+"""`FieldWrite`: the facts about one write that decide which fields its manager owns."""
 
 from typing import NamedTuple
 
@@ -13,10 +13,10 @@ _UNKNOWN_MANAGER = "unknown"
 
 
 class FieldWrite(NamedTuple):
-    """Who writes at which version and path, and when.
+    """The manager, API version, endpoint and time of one write.
 
-    `reset_fields` are the fields that this path never changes, like the status on the main path. The writer never owns
-    them. `resets_all_versions` says whether that also holds for the entries of the kind's other versions.
+    `reset_fields` are the fields that this endpoint never changes, like the status on the main endpoint. The writer
+    never owns them. `resets_all_versions`: the entries of the kind's other versions lose these fields too.
     """
 
     manager: str
@@ -29,7 +29,7 @@ class FieldWrite(NamedTuple):
 
     @property
     def schema(self) -> MergeSchema:
-        """The merge schema of the version of the write. Raises TypedError if it is not served."""
+        """The merge schema of the write's API version. Raises TypedError if that version is not served."""
         return get_merge_schema(self.versions, self.api_version)
 
     @property
@@ -37,6 +37,6 @@ class FieldWrite(NamedTuple):
         return LEAF if self.reset_fields is None else self.reset_fields.trie
 
     def build_entry(self, operation: Operation, fields: FieldSet, time: str | None = None) -> ManagedFieldsEntry:
-        """Return the entry of this writer."""
+        """Return a managedFields entry of this writer for `fields`."""
         manager = self.manager or _UNKNOWN_MANAGER
         return ManagedFieldsEntry(manager, operation, self.api_version, fields, subresource=self.subresource, time=time)

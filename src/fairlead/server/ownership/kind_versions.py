@@ -1,4 +1,4 @@
-"""The versions of a kind as ownership needs them: the schema of each version, and conversion between versions."""
+"""`KindVersions`: the schema of each version of a kind, and conversion between the versions."""
 
 from typing import Any, Protocol
 
@@ -8,19 +8,19 @@ from fairlead.server.schema.nodes import Node
 
 
 class KindVersions(Protocol):
-    """The versions of one kind."""
+    """The schemas and conversions of the versions of one kind."""
 
     def find_schema(self, api_version: str) -> Node | None:
-        """Return the schema of a version, or None if the version is not served. Its entries are then dropped."""
+        """Return the schema of a version, or None if the version is not served."""
 
     def convert(self, obj: dict[str, Any], api_version: str) -> dict[str, Any]:
-        """Return `obj` at a version: `obj` itself if it has that version."""
+        """Return `obj` converted to a version, or `obj` itself if it has that version."""
 
     def build_empty(self, api_version: str) -> dict[str, Any]:
-        """Return the object that a create is compared with.
+        """Return the empty object with which a create is compared.
 
-        It has an apiVersion and a kind, and for a built-in kind the fields that its Go type always encodes
-        (`status: {}`).
+        The object has an apiVersion and a kind. For a built-in kind, it also has the fields that its Go type always
+        encodes (`status: {}`).
         """
 
 
@@ -39,7 +39,7 @@ def get_merge_schema(versions: KindVersions, api_version: str) -> MergeSchema:
 
 
 def convert_to(versions: KindVersions, obj: dict[str, Any], api_version: str, error_prefix: str = "") -> dict[str, Any]:
-    """Return `obj` at a served version. A converted object must conform to its schema, without duplicate items."""
+    """Return `obj` converted to a served version. Raises TypedError if the result does not conform to its schema."""
     if obj["apiVersion"] == api_version:
         return obj
     converted = versions.convert(obj, api_version)

@@ -1,4 +1,8 @@
-"""kubectl's last-applied annotation: the manager "kubectl" may take over the fields in it, and updates it."""
+"""The last-applied annotation of `kubectl apply`.
+
+When the manager "kubectl" switches to server-side apply, it takes over the fields in the annotation and keeps the
+annotation up to date.
+"""
 
 import json
 from typing import Any, Final
@@ -17,7 +21,7 @@ _ANNOTATIONS_LIMIT: Final = 256 * 1024  # the limit of validation: the annotatio
 
 
 def find_unchanged_fields(live: dict[str, Any], api_version: str, schema: MergeSchema) -> FieldSet | None:
-    """Return the fields that client-side apply set and that have not changed since, or None if they are unknown."""
+    """Return the fields that client-side apply set and that still have the applied values, or None if unknown."""
     try:
         last = json.loads(_annotations(live).get(ANNOTATION) or "")
     except ValueError:
@@ -32,7 +36,7 @@ def find_unchanged_fields(live: dict[str, Any], api_version: str, schema: MergeS
 
 
 def update_annotation(obj: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    """Return `obj` with `config` in its last-applied annotation, if it has one: `obj` itself if nothing changes."""
+    """Return `obj` with `config` in its last-applied annotation, or `obj` itself if it has no such annotation."""
     annotations = _annotations(obj)
     if not annotations.get(ANNOTATION):
         return obj

@@ -11,14 +11,14 @@ Operation = Literal["Apply", "Update"]
 
 
 class ManagedFieldsError(ValueError):
-    """managedFields that cannot be decoded. The message is a real server's."""
+    """Raised for managedFields that cannot be decoded. The message is a real server's."""
 
 
 class ManagedFieldsEntry:
-    """The fields that one manager owns by one operation. Immutable.
+    """One immutable managedFields entry: the fields that a manager owns by one operation.
 
-    Its `identity` consists of the manager, the operation and the subresource, and for an Update also of the version.
-    So an applier keeps its entry when it changes to another version.
+    Its `identity` consists of the manager, the operation and the subresource, and for an Update also of the version. So
+    an applier keeps its entry when it changes to another version.
     """
 
     __slots__ = (
@@ -54,7 +54,7 @@ class ManagedFieldsEntry:
         self._encoded: dict[str, Any] | None = None
 
     def with_fields(self, fields: FieldSet) -> "ManagedFieldsEntry":
-        """Return this entry with other fields: the entry itself if `fields` is the same object."""
+        """Return this entry with other fields, or the entry itself if `fields` is the same object."""
         if fields is self.fields:
             return self
         return ManagedFieldsEntry(
@@ -62,7 +62,7 @@ class ManagedFieldsEntry:
         )
 
     def with_time(self, time: str | None) -> "ManagedFieldsEntry":
-        """Return this entry with another time."""
+        """Return this entry with another time, or the entry itself if the time is equal."""
         if time == self.time:
             return self
         entry = ManagedFieldsEntry(
@@ -73,14 +73,14 @@ class ManagedFieldsEntry:
 
     @property
     def description(self) -> str:
-        """The entry as conflicts name it: `"m1"`, `"m1" using apps/v1`, `"m1" with subresource "status"`."""
+        """The manager as conflict messages name it: `"m1"`, `"m1" using apps/v1`, `"m1" with subresource "status"`."""
         name = quote_go(self.manager)
         if self.subresource:
             name += f" with subresource {quote_go(self.subresource)}"
         return f"{name} using {self.api_version}" if self.operation == "Update" else name
 
     def encode(self) -> dict[str, Any]:
-        """Return the entry as JSON. The result is the same dict every time: do not change it."""
+        """Return the entry as JSON. Every call returns the same dict: do not change it."""
         if self._encoded is None:
             encoded: dict[str, Any] = {"manager": self.manager} if self.manager else {}
             encoded["operation"] = self.operation
@@ -104,7 +104,7 @@ NO_MANAGED_FIELDS: Final[ManagedFields] = ()
 
 @functools.lru_cache(4096)
 def build_identity(manager: str, operation: Operation, api_version: str, subresource: str) -> str:
-    """Return the text that identifies a manager. A real server sorts by it."""
+    """Return the text that identifies an entry of a manager, by which a real server sorts the entries."""
     parts = {"manager": manager, "operation": operation}
     if operation == "Update":
         parts["apiVersion"] = api_version
@@ -113,9 +113,9 @@ def build_identity(manager: str, operation: Operation, api_version: str, subreso
 
 
 def decode(entries: list[dict[str, Any]] | None) -> ManagedFields:
-    """Decode an object's managedFields. Raise ManagedFieldsError if a real server could not decode them.
+    """Return the entries of an object's managedFields. Of two entries with the same identity, the last one counts.
 
-    If two entries have the same identity, the last one counts.
+    Raises ManagedFieldsError if a real server could not decode the entries.
     """
     decoded: dict[str, ManagedFieldsEntry] = {}
     for position, encoded in enumerate(entries or ()):
@@ -146,7 +146,7 @@ def decode(entries: list[dict[str, Any]] | None) -> ManagedFields:
 
 
 def encode(managed: ManagedFields) -> list[dict[str, Any]]:
-    """Return the entries as JSON, in a real server's order: by operation, time, manager, version, subresource."""
+    """Return the entries as JSON in the order of a real server: by operation, time, manager, version, subresource."""
     return [entry.encode() for entry in sorted(managed, key=_sort_key)]
 
 
@@ -155,10 +155,10 @@ def _sort_key(entry: ManagedFieldsEntry) -> tuple[str, str, str, str, str]:
 
 
 def read_submitted(live: ManagedFields, entries: list[dict[str, Any]] | None) -> ManagedFields:
-    """Return the managed fields that a plain write with these `entries` starts from.
+    """Return the managed fields that a write other than apply starts from, given the managedFields in its body.
 
     `[]` and `[{}]` reset the managed fields. Absent entries and entries that cannot be decoded keep those of the live
-    object. A custom resource never has `[]`: pruning drops it.
+    object. A custom resource never has `[]`, because pruning drops it.
     """
     if entries is None:
         return live
@@ -171,7 +171,7 @@ def read_submitted(live: ManagedFields, entries: list[dict[str, Any]] | None) ->
 
 
 def equal_except_times(managed: ManagedFields, entries: list[dict[str, Any]] | None) -> bool:
-    """Return whether an object's `entries` equal these managed fields except for the times.
+    """Return whether the `entries` of an object equal the managed fields, ignoring their times.
 
     The encoded fields are compared, because decoding rounds large numbers.
     """
@@ -182,7 +182,7 @@ def equal_except_times(managed: ManagedFields, entries: list[dict[str, Any]] | N
 
 
 def have_same_order(a: list[dict[str, Any]], b: list[dict[str, Any]]) -> bool:
-    """Return whether two lists of entries have the same writers in the same order."""
+    """Return whether two lists of managedFields entries have the same writers in the same order."""
     return list(map(_writer, a)) == list(map(_writer, b))
 
 

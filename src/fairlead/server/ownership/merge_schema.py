@@ -1,7 +1,7 @@
-"""Merge schemas: what a typed merge needs to know of a schema (structured-merge-diff's Atom).
+"""Merge schemas: the part of a schema that a typed merge needs (structured-merge-diff's Atom).
 
-A value may be a map, a list or a scalar, and sometimes any of them. The type of unknown fields is deduced from their
-values. Some scalar types accept any scalar.
+A field may allow a map, a list or a scalar, and sometimes any of them. The type of an unknown field is deduced from its
+value. Some scalar types accept any scalar.
 """
 
 from typing import Any, Final
@@ -15,11 +15,11 @@ _ANY_SCALAR: Final = ("Time", "MicroTime", "Quantity")  # Go types that have a f
 
 
 class ItemError(Exception):
-    """A list item without an identity. The message is a real server's."""
+    """Raised for a list item without an identity, such as a missing key. The message is a real server's."""
 
 
 class MergeSchema:
-    """Which values a field or item may have, and whether managers own it as a whole or in parts.
+    """The values that a field or item may have, and whether managers own it as a whole or in parts.
 
     `scalar` is "" if the value may not be a scalar, otherwise string, numeric, boolean or untyped (any of them).
     """
@@ -58,7 +58,7 @@ class MergeSchema:
         self.preserves_unknown = False
 
     def expand(self) -> "MergeSchema":
-        """Build the schemas of fields and items. This happens on first use: schemas are large and recursive."""
+        """Build the schemas of the fields and items, on first use: schemas are large and recursive."""
         if self.expanded:
             return self
         node, preserves_unknown = self.node, self.preserves_unknown
@@ -82,7 +82,7 @@ class MergeSchema:
         return self
 
     def path_element(self, item: Any) -> str:
-        """Return the path element of an item of this list. Raise ItemError if the item has none."""
+        """Return the path element of an item of this list. Raises ItemError if the item has none."""
         if self.list_type == KEYED:
             if type(item) is dict:
                 if self.key:
@@ -110,7 +110,7 @@ class MergeSchema:
         return path_elements.value(item)
 
     def child(self, element: str) -> "MergeSchema | None":
-        """Return the schema of a field or item by its path element, or None if the schema does not declare it."""
+        """Return the schema of the field or item at a path element, or None if the schema does not declare it."""
         schema = self if self.expanded else self.expand()
         if element[0] == "f":
             if not schema.is_map:
@@ -135,7 +135,7 @@ DEDUCED.values, DEDUCED.item = DEDUCED, UNTYPED
 
 
 def merge_schema_of(node: Node) -> MergeSchema:
-    """Return the merge schema of a schema node. It is built once per node."""
+    """Return the merge schema of a schema node. The result is cached with the node."""
     return _schema_below(node, False)
 
 

@@ -1,6 +1,6 @@
-"""Merge an applied configuration into a live value, and remove fields from a value, by its schema.
+"""Merge an applied configuration into a live value, and remove fields from a value.
 
-Results share all unchanged parts with the live value. If nothing changes, the result is the live value itself.
+The results share all unchanged parts with the live value. If nothing changes, the result is the live value itself.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ from fairlead.server.ownership.merge_schema import ATOMIC, MergeSchema
 
 
 def merge(schema: MergeSchema, live: Any, config: Any) -> Any:
-    """Return `live` with the values of `config`. Nothing is removed. A null replaces only leaves."""
+    """Return `live` with the values of `config`. No field is removed. A null in `config` replaces only leaves."""
     kind = type(config)
     if kind is dict and schema.is_map:
         if schema.atomic or (not config and not (type(live) is dict and live)):
@@ -32,7 +32,7 @@ def merge(schema: MergeSchema, live: Any, config: Any) -> Any:
 
 
 def _is_granular(schema: MergeSchema, live: Any) -> bool:
-    """Return whether `live` is a map or list whose parts have separate owners: a null does not replace it."""
+    """Return whether `live` is a map or list whose parts have separate owners, so that a null does not replace it."""
     if not live:
         return False
     if schema.is_map:
@@ -68,8 +68,8 @@ def _merge_map(schema: MergeSchema, live: dict[str, Any], config: dict[str, Any]
 def _merge_items(schema: MergeSchema, live: list[Any], config: list[Any]) -> list[Any]:
     """Return the merged list.
 
-    Common items are in the order of `config`. A new item stands before the common item that follows it in `config`, or
-    at the end.
+    Items in both lists are in the order of `config`. An item that only `config` has stands before the next item in
+    `config` that both have, or at the end.
     """
     child = schema.item
     assert child is not None

@@ -29,10 +29,10 @@ def prune_dropped_fields(
     applied: ManagedFieldsEntry,
     versions: KindVersions,
 ) -> Any:
-    """Return `merged` without the fields that only the applier owned, by its last apply, and that it no longer applies.
+    """Return `merged` without the fields that the applier's last apply set and this apply omits.
 
-    An item of a list is removed even if plain writers added fields to it. A field without an owner stays, unless it is
-    in such an item. `entries` contains `applied`, the applier's new entry.
+    Fields with another owner stay. A list item is removed even if writers other than appliers added fields to it. A
+    field without an owner stays, unless it is in such an item. `entries` contains `applied`, the applier's new entry.
     """
     if last is None or not last.fields:
         return merged

@@ -1,13 +1,13 @@
-"""Adapt field sets to a schema: to one that changed since the set was written, and for pruning."""
+"""Adapt field sets to a schema that changed since the set was written, and to the needs of pruning."""
 
 from fairlead.api.fields.tries import LEAF, Trie, as_member
 from fairlead.server.ownership.merge_schema import ATOMIC, UNTYPED, MergeSchema
 
 
 def reconcile_field_set(schema: MergeSchema, fields: Trie) -> Trie:
-    """Return `fields` with one leaf for each part that has become atomic.
+    """Return `fields` with one leaf for each part that the schema now declares atomic.
 
-    Parts that have become granular stay. Return `fields` itself if nothing changes.
+    Parts that became granular stay. The result is `fields` itself if nothing changes.
     """
     schema = schema if schema.expanded else schema.expand()
     if _is_deduced(schema) or (schema.scalar and not schema.is_map):
@@ -29,7 +29,7 @@ def reconcile_field_set(schema: MergeSchema, fields: Trie) -> Trie:
 
 
 def _is_deduced(schema: MergeSchema) -> bool:
-    """Return whether a map accepts unknown fields only, so that the schema does not define who owns its parts."""
+    """Return whether a map declares no fields, so that the schema does not say who owns its parts."""
     values = (schema if schema.expanded else schema.expand()).values
     return not schema.fields and values is not None and values is not UNTYPED and values.scalar == "untyped"
 
@@ -42,7 +42,7 @@ def _child_schema(schema: MergeSchema, element: str) -> MergeSchema | None:
 
 
 def ensure_named_fields_are_members(schema: MergeSchema | None, fields: Trie) -> Trie:
-    """Return `fields` with all declared fields above them: who owns `spec.replicas` then also owns `spec`."""
+    """Return `fields` with all declared parents added: the owner of `spec.replicas` then also owns `spec`."""
     if schema is None:
         return fields
     out: Trie | None = None

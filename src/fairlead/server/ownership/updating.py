@@ -1,4 +1,4 @@
-"""Field ownership after a create, replace or patch."""
+"""The managedFields after a create, replace or patch."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def update(
 
     The writer owns the fields that it added or changed. Other managers lose these fields and the removed ones. If no
     one owns any field of an object, the object is not tracked until the next apply. If an object does not conform to
-    its schema, the result is empty: a plain write never fails because of managedFields.
+    its schema, the result is empty: such a write never fails because of managedFields.
     """
     if not managed and live is not None and (live.get("metadata") or {}).get("uid"):
         return NO_MANAGED_FIELDS
@@ -41,7 +41,7 @@ def update(
 
 
 def own_existing_fields(live: dict[str, Any], write: FieldWrite) -> ManagedFields:
-    """Return one entry, "before-first-apply", that owns all fields of an object that was not tracked before."""
+    """Return one entry, "before-first-apply", that owns all fields of an object without managedFields."""
     try:
         return _create(live, write._replace(manager="before-first-apply"))
     except TypedError as error:
@@ -49,7 +49,10 @@ def own_existing_fields(live: dict[str, Any], write: FieldWrite) -> ManagedField
 
 
 def _create(new: dict[str, Any], write: FieldWrite) -> ManagedFields:
-    """Do the same as `_update` from an empty object, where no manager can lose a field."""
+    """Return the managed fields after a create.
+
+    Like `_update` from an empty object, where no manager can lose a field.
+    """
     schema = write.schema
     check_conformance(schema, new, "failed to convert new object ({}) to smd typed", allow_duplicates=True)
     added = compare_with_empty(schema, write.versions.build_empty(write.api_version), new)
@@ -79,7 +82,7 @@ def _update(old: dict[str, Any], managed: ManagedFields, new: dict[str, Any], wr
 
 
 def _cap_update_entries(entries: dict[str, ManagedFieldsEntry]) -> dict[str, ManagedFieldsEntry]:
-    """Merge the oldest Update entries of each version into one, "ancient-changes", if there are too many."""
+    """If there are too many Update entries, merge the oldest ones of each version into one, "ancient-changes"."""
     updates = [entry for entry in entries.values() if entry.operation == "Update"]
     excess = len(updates) - MAX_UPDATE_ENTRIES
     if excess <= 0:

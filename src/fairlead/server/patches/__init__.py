@@ -1,1 +1,1 @@
-"""Patch formats: pure functions that apply a patch to a live object."""
+"""Patch formats: pure functions that apply a JSON patch, merge patch or strategic merge patch to an object."""

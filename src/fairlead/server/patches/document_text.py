@@ -1,4 +1,4 @@
-"""The text of a patched document, as the error message of a rejected patch shows it."""
+"""The JSON text of a patched object in the error message of a rejected patch."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ def format_document(resource: Resource, patched: Any, live: Object | None) -> st
 
 
 def _containers(node: Node | None, live: Any) -> Iterator[tuple[int, Node | None]]:
-    """Yield the id and the schema of each map and list of the live object."""
+    """Yield the id and the schema node of each map and list of the live object."""
     if isinstance(live, dict):
         yield id(live), node
         for key, inner in live.items():

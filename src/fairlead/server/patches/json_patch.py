@@ -1,4 +1,4 @@
-"""JSON patch as the real server's library applies it.
+"""JSON patch as the library of a real server applies it.
 
 That library differs from RFC 6902: `replace` also adds, `copy` of a missing value writes null, `test` of a missing key
 against null passes, "-1" is the last item, and `test` compares the encoded bytes.
@@ -22,7 +22,7 @@ MAX_COPIED = 3 * 1024 * 1024  # The total size in bytes of all copies that one p
 
 
 class CannotApply(Exception):
-    """The patch does not fit the object, or a test failed."""
+    """Raised if an operation does not fit the object, or if a `test` failed."""
 
 
 def apply(document: dict[str, Any], operations: list[Operation]) -> Any:
@@ -38,7 +38,7 @@ def apply(document: dict[str, Any], operations: list[Operation]) -> Any:
 
 
 class _RawScalar:
-    """A scalar of the patch with the bytes that the patch has for it. A later `test` compares those bytes."""
+    """A scalar of the patch that keeps its bytes, because a later `test` compares those bytes."""
 
     __slots__ = ("raw",)
 
@@ -51,7 +51,7 @@ _NULL = _RawScalar(b"null")
 
 
 def _decode_value(raw: bytes, owned: set[int]) -> Any:
-    """Decode a value of the patch. Its containers are owned."""
+    """Decode a value of the patch, and add the ids of its maps and lists to `owned`."""
     result: Any
     if raw[:1] == b"{":
         result = {key: _decode_value(_text_of(item), owned) for key, item in _maps.decode(raw).items()}
@@ -68,7 +68,7 @@ def _text_of(raw: msgspec.Raw) -> bytes:
 
 
 def _to_plain(value: Any, owned: set[int]) -> Any:
-    """Decode the raw scalars in a value. Only owned containers can hold raw scalars."""
+    """Return `value` with its raw scalars decoded. Only maps and lists in `owned` can hold raw scalars."""
     if type(value) is _RawScalar:
         return encoding.decode(value.raw)[0]
     if id(value) in owned and isinstance(value, dict):
@@ -79,7 +79,7 @@ def _to_plain(value: Any, owned: set[int]) -> Any:
 
 
 def _copy(value: Any, owned: set[int]) -> Any:
-    """Copy the owned parts of a value. Go copies by encoding, which escapes characters in raw scalars."""
+    """Copy the parts of a value that are in `owned`. Go copies by encoding, which escapes characters in raw scalars."""
     result: Any
     if type(value) is _RawScalar:
         return _RawScalar(gojson.escape(value.raw))
@@ -94,9 +94,9 @@ def _copy(value: Any, owned: set[int]) -> Any:
 
 
 def decode(body: bytes) -> list[Operation]:
-    """Return a patch's operations with their values still encoded.
+    """Return the operations of a patch with their values still encoded.
 
-    Raise encoding.BadJSON if the body is not a list of operations.
+    Raises encoding.BadJSON if the body is not a list of operations.
     """
     try:
         return [operation or {} for operation in _decoder.decode(encoding.replace_invalid_characters(body)) or ()]
@@ -105,9 +105,9 @@ def decode(body: bytes) -> list[Operation]:
 
 
 def check_fields(body: bytes) -> list[str]:
-    """Return a message for each unknown or duplicate field of a patch's operations.
+    """Return a message for each unknown or duplicate field in the operations of a patch.
 
-    Raise encoding.BadJSON if the body is not a list of operations, if op, path or from is not a string, or if a number
+    Raises encoding.BadJSON if the body is not a list of operations, if op, path or from is not a string, or if a number
     is too large for a float.
     """
     try:
@@ -132,7 +132,10 @@ _FIELDS = frozenset((*_STRING_FIELDS, "value"))
 
 
 def _type_error(body: bytes, list_type: str, item_type: str) -> str:
-    """Return Go's error if a JSON text is not a list of maps, else an empty string. Null is accepted for either."""
+    """Return Go's error message if a JSON text is not a list of maps, else "".
+
+    Null may stand for the list and its items.
+    """
     value, _ = encoding.decode(body)
     if value is not None and not isinstance(value, list):
         return f"json: cannot unmarshal {encoding.json_type_name(value)} into Go value of type {list_type}"
@@ -143,7 +146,7 @@ def _type_error(body: bytes, list_type: str, item_type: str) -> str:
 
 
 def _apply_operation(root: list[Any], operation: Operation, owned: set[int]) -> int:
-    """Apply an operation. Return how many bytes it copied."""
+    """Apply one operation of the patch to the document in `root`. Return how many bytes it copied."""
     kind = _text(operation, "op") or "unknown"
     if kind not in ("add", "remove", "replace", "move", "copy", "test"):
         raise CannotApply(f"Unexpected kind: {kind}")
@@ -203,7 +206,7 @@ def _value(operation: Operation, owned: set[int]) -> Any:
 
 
 def _parent(root: list[Any], path: str, kind: str, owned: set[int], path_name: str = "path") -> tuple[Any, str]:
-    """Return the container of a path's last part, owned, and that last part."""
+    """Return the map or list that holds the last part of a path, and that last part. Add the container to `owned`."""
     parts = path.split("/")
     if len(parts) < 2:
         raise CannotApply(f'{kind} operation does not apply: doc is missing {path_name}: "{path}": missing value')
@@ -278,7 +281,10 @@ def _remove(container: Any, key: str, path: str) -> None:
 
 
 def _test(root: list[Any], path: str, operation: Operation, owned: set[int]) -> None:
-    """Compare a value. Containers on the path become owned, which changes how an error shows the document."""
+    """Raise CannotApply unless the value at `path` equals that of the operation.
+
+    Containers on the path are added to `owned`, which changes how an error shows the document.
+    """
     failed = CannotApply(f"testing value {path} failed: test failed")
     if path == "":
         if not _equals_raw(root[0], operation.get("value", msgspec.Raw(b"null"))):
@@ -298,7 +304,7 @@ def _test(root: list[Any], path: str, operation: Operation, owned: set[int]) -> 
 
 
 def _equals_raw(value: Any, raw: msgspec.Raw) -> bool:
-    """Return whether a value, encoded as Go does it, has these bytes. Maps and lists are compared item by item."""
+    """Return whether Go's encoding of a value has these bytes. Maps and lists are compared item by item."""
     text = _text_of(raw)
     if isinstance(value, dict):
         if text[:1] != b"{":

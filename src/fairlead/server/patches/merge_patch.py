@@ -1,4 +1,4 @@
-"""JSON merge patch: maps merge, null removes a key, every other value replaces. Nulls inside a new map are dropped."""
+"""JSON merge patch (RFC 7386): maps merge, null removes a key, every other value replaces."""
 
 from typing import Any
 

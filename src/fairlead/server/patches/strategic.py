@@ -1,4 +1,4 @@
-"""Strategic merge patch: a merge patch in which the Go tags of a type say which lists merge by a key.
+"""Strategic merge patch: a merge patch in which the Go tags of a type say which lists are merged by a key.
 
 Directives: `$patch` (replace, delete), `$retainKeys`, `$setElementOrder/F` and `$deleteFromPrimitiveList/F`.
 """
@@ -19,15 +19,15 @@ _BAD_PRIMITIVES = "invalid patch format of primitive list"
 
 
 class StrategicError(Exception):
-    """The patch cannot be applied. A real server returns the message with status 500 and no reason."""
+    """Raised if a patch cannot be applied. A real server returns the message with status 500 and no reason."""
 
 
 class BadFormat(StrategicError):
-    """A directive is malformed. A real server returns the message with status 400."""
+    """Raised for a malformed directive. A real server returns the message with status 400."""
 
 
 def apply(node: Node, original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """Return the original with the patch merged into it. Neither is changed. Raise StrategicError."""
+    """Return `original` with the patch merged into it. Neither argument is changed. Raises StrategicError."""
     return _map(node, original, patch)
 
 
@@ -71,7 +71,10 @@ def _map(node: Node | None, original: dict[str, Any], patch: dict[str, Any]) -> 
 
 
 def _apply_retain_keys(result: dict[str, Any], rest: dict[str, Any]) -> None:
-    """Drop the keys that the directive does not name. The patch may set only keys that it names."""
+    """Remove the keys that $retainKeys does not list.
+
+    Raises BadFormat if the patch sets a key that it does not list.
+    """
     names = rest.pop(_RETAIN)
     if type(names) is not list:
         raise BadFormat(_BAD_RETAIN)
@@ -83,7 +86,7 @@ def _apply_retain_keys(result: dict[str, Any], rest: dict[str, Any]) -> None:
 
 
 def _merge_in_order(node: Node | None, result: dict[str, Any], rest: dict[str, Any], key: str) -> None:
-    """Merge the list that a $setElementOrder directive belongs to, and sort its items by the directive."""
+    """Merge the list of a $setElementOrder directive, and sort its items in the order of the directive."""
     order = rest.pop(key) or []
     key = key.removeprefix(_ORDER)
     child = _child(node, key)
@@ -119,7 +122,7 @@ def _expect_merge_keys(order: list[Any], merge_key: str) -> None:
 
 
 def _expect_same_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
-    """Raise StrategicError unless the order directive lists all items of the patch, in the patch's order."""
+    """Raise StrategicError unless the order directive lists all items of the patch, in the order of the patch."""
     remaining = [item for item in patch if not (type(item) is dict and item.get(_PATCH) == "delete")]
     at = 0
     for item in order:
@@ -159,7 +162,7 @@ def _list(node: Node | None, original: list[Any], patch: list[Any], deleting: bo
 
 
 def _apply_item_directives(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """Apply the items with a $patch directive. Return the original list and the remaining patch."""
+    """Apply the patch items with a $patch directive. Return the resulting list and the other patch items."""
     plain, replace = [], False
     for item in patch:
         directive = item.get(_PATCH) if type(item) is dict else None
@@ -195,7 +198,7 @@ def _merge_by_key(node: Node, original: list[Any], patch: list[Any], merge_key: 
 def _interleave(
     patched: list[Any], unpatched: list[Any], order: list[Any], live: list[Any], merge_key: str
 ) -> list[Any]:
-    """Return the patched items in the patch's order, with the unpatched items between them.
+    """Return the patched items in the order of the patch, with the unpatched items between them.
 
     An unpatched item comes before the first patched item that it preceded in the live list.
     """

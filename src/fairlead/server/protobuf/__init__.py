@@ -1,4 +1,4 @@
-"""Decoding of Kubernetes' protobuf. Typed Go clients, for example `kubectl create`, send built-in objects this way.
+"""Decoding of Kubernetes' protobuf, in which Go clients such as `kubectl create` send built-in objects.
 
 Responses stay JSON, which those clients accept too. Results and error messages are those of Go's generated decoders.
 """

@@ -1,4 +1,4 @@
-"""The envelope of every body: four magic bytes and a runtime.Unknown message with the apiVersion, kind and object."""
+"""The envelope of a protobuf body: four magic bytes and a runtime.Unknown message that contains the object."""
 
 import base64
 from typing import Any, Final, NamedTuple
@@ -14,14 +14,14 @@ _MAGIC_AS_GO: Final = " ".join(str(byte) for byte in MAGIC)
 
 
 class Envelope(NamedTuple):
-    """The apiVersion and kind that a body names, and its encoded object."""
+    """The apiVersion and kind that a protobuf body names, and its encoded object."""
 
     api_version: str
     kind: str
     raw: bytes
 
     def object(self) -> dict[str, Any]:
-        """Return the object as JSON values. Raise ProtoError if it cannot be decoded."""
+        """Return the decoded object as JSON values. Raises ProtoError if it cannot be decoded."""
         type_name = builtin.table()["roots"].get(f"{self.api_version}/{self.kind}")
         if self.kind == "DeleteOptions":  # Every group has this kind.
             type_name = "meta.v1.DeleteOptions"
@@ -32,7 +32,10 @@ class Envelope(NamedTuple):
 
 
 def unwrap(body: bytes, api_version: str, kind: str) -> Envelope:
-    """Return the envelope of a body. The request's apiVersion and kind are the defaults. Raise ProtoError."""
+    """Return the envelope of a body.
+
+    A body without apiVersion and kind gets those of the request. Raises ProtoError.
+    """
     if not body:
         raise ProtoError("empty data")
     if not body.startswith(MAGIC):

@@ -1,7 +1,7 @@
-"""Decodes the messages of built-in kinds into JSON values, by the field numbers in `builtin.json`.
+"""Decode the protobuf messages of built-in kinds into JSON values, by the field numbers in `builtin.json`.
 
-It imitates Go's visible behaviour: a message that occurs twice is merged, numbers are truncated to their size, numbers
-in a list may be packed or not, and the entries of a map may be longer than their own length says.
+The decoder imitates Go's visible behaviour: a message that occurs twice is merged, numbers are truncated to their size,
+numbers in a list may be packed or not, and the entries of a map may be longer than their own length says.
 """
 
 import base64
@@ -34,14 +34,17 @@ MAX_DEPTH = 100
 
 
 def decode(name: str, data: bytes) -> Object:
-    """Decode the message of a type into JSON values; codec.py then applies Go's types. Raise ProtoError."""
+    """Decode a message of the type `name` into JSON values, which codec.py then converts to Go's types.
+
+    Raises ProtoError.
+    """
     message: Object = {}
     _read_message(name, data, message, 0)
     return message
 
 
 class _Field:
-    """One field of a message: its name in JSON and in Go, its schema, and the function that reads it."""
+    """One field of a message type: its JSON name, its Go name, its schema, and the function that reads it."""
 
     __slots__ = ("key", "name", "node", "read")
 
@@ -76,7 +79,7 @@ def _node_of_type(name: str) -> Node:
 
 
 def _read_message(name: str, data: bytes, message: Object, depth: int) -> None:
-    """Read a message into `message`, which may already have the fields of an earlier occurrence."""
+    """Add the fields of an encoded message to `message`, which may have the fields of an earlier occurrence."""
     if depth > MAX_DEPTH:
         raise ProtoError("exceeded max depth")
     fields = _fields(name)
@@ -170,7 +173,7 @@ def _read_map(field: _Field, data: bytes, at: int, wire: int, message: Object, d
 
 
 def _decode_value(node: Node, data: bytes, depth: int) -> Any:
-    """Decode a length-delimited value."""
+    """Decode a length-delimited value (a string, bytes or message) by its schema node."""
     kind = node.go.kind
     if kind == "string":
         return _decode_text(data)
@@ -190,7 +193,7 @@ def _decode_text(data: bytes) -> str:
 
 
 def _replace_like_go(error: UnicodeError) -> tuple[str, int]:
-    """Replace each invalid byte, as Go does. Python would replace several invalid bytes by one character."""
+    """Replace each invalid byte by U+FFFD, as Go does. Python would replace several bytes by one character."""
     assert isinstance(error, UnicodeDecodeError)
     return "\ufffd" * (error.end - error.start), error.end
 

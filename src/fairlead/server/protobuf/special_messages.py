@@ -1,6 +1,7 @@
-"""Messages whose JSON is not an object with the same fields: times, quantities, unions, raw JSON. Also the envelope.
+"""Messages whose JSON is not an object with the same fields: times, quantities, unions and raw JSON.
 
-FIELDS lists their fields in the format of `builtin.json`. SPECIAL_MESSAGES has the functions that convert them to JSON.
+FIELDS lists their fields in the format of `builtin.json`, and those of the envelope. SPECIAL_MESSAGES has the functions
+that convert them to JSON.
 """
 
 import base64
@@ -17,7 +18,7 @@ _SCHEMA = "*apiextensions.v1.JSONSchemaProps"
 
 
 def _fields(*fields: tuple[str, str, str]) -> list[dict[str, str]]:
-    """Return the table rows of fields that are given in the order of their numbers: JSON name, Go name, type."""
+    """Return rows of FIELDS for (JSON name, Go name, type) tuples in the order of their field numbers."""
     return [{"n": key, "g": go, "t": type_, "p": f",{at}"} for at, (key, go, type_) in enumerate(fields, 1)]
 
 

@@ -1,4 +1,4 @@
-"""Protobuf's wire format: varints, length-delimited values, tags, and unknown fields."""
+"""The protobuf wire format: varints, length-delimited values, tags and unknown fields."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -13,7 +13,7 @@ _MASK = 2**64 - 1
 
 
 class ProtoError(ValueError):
-    """The bytes are not the expected message. The error text is that of Go's decoders."""
+    """Raised for bytes that are not the expected message. The error text is that of Go's decoders."""
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
@@ -34,7 +34,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_packed_varints(data: bytes) -> Iterator[int]:
-    """Yield the numbers of a packed field."""
+    """Yield the numbers of a packed repeated field."""
     at = 0
     while at < len(data):
         value, at = read_varint(data, at)
@@ -42,13 +42,13 @@ def read_packed_varints(data: bytes) -> Iterator[int]:
 
 
 def to_signed(value: int, bits: int = 64) -> int:
-    """Return a number as Go stores it in this many bits: truncated and signed."""
+    """Return a number as Go stores it in a signed integer of `bits` bits: truncated."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def read_length(data: bytes, at: int) -> tuple[int, int]:
-    """Return where a length-delimited value begins and ends."""
+    """Return the start and end offsets of the length-delimited value at `at`."""
     size, at = read_varint(data, at)
     if size >= 2**63 or at + size >= 2**63:
         raise ProtoError(NEGATIVE_LENGTH)
@@ -58,7 +58,7 @@ def read_length(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_tag(data: bytes, at: int, message: str) -> tuple[int, int, int]:
-    """Return the next field's number and wire type, and the offset after them."""
+    """Return the number and wire type of the field at `at`, and the offset after the tag."""
     tag, at = read_varint(data, at)
     number, wire = to_signed(tag >> 3, 32), tag & 7
     if wire == END_GROUP:
@@ -69,7 +69,7 @@ def read_tag(data: bytes, at: int, message: str) -> tuple[int, int, int]:
 
 
 def skip_field(data: bytes, at: int, end: int) -> int:
-    """Return the offset after the field at `at`, which may be a group."""
+    """Return the offset after the unknown field at `at`, which may be a group."""
     depth = 0
     size = len(data)
     while at < size:
@@ -102,7 +102,7 @@ def skip_field(data: bytes, at: int, end: int) -> int:
 
 
 def read_fields(data: bytes, message: str) -> Iterator[tuple[int, int, Any]]:
-    """Yield the number, wire type and value (a number or bytes) of each field.
+    """Yield the number, wire type and value (a number or bytes) of each field of an encoded message.
 
     Groups and 32-bit numbers are not supported.
     """

@@ -1,1 +1,1 @@
-"""The kinds that the server serves: one Resource for each group, version and plural."""
+"""The kinds that the server serves: a `Resource` for each group, version and plural, and the built-in kinds' rules."""

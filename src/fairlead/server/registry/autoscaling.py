@@ -1,4 +1,4 @@
-"""Conversion of HorizontalPodAutoscalers: annotations hold what autoscaling/v1 does not have fields for."""
+"""Conversion of HorizontalPodAutoscalers between v1 and v2. v1 keeps the fields that it lacks in annotations."""
 
 import json
 from collections.abc import Callable
@@ -67,7 +67,7 @@ _WRITTEN_WHEN_EMPTY: Final = (  # the fields that v1 writes even if they are not
 
 
 def to_v1(obj: Object) -> Object:
-    """Convert an autoscaler from autoscaling/v2 to v1."""
+    """Return an autoscaling/v2 HorizontalPodAutoscaler converted to v1."""
     spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
     metrics, behavior = spec.pop("metrics", None) or [], spec.pop("behavior", None)
     current, conditions = status.pop("currentMetrics", None) or [], status.pop("conditions", None)
@@ -97,7 +97,10 @@ def to_v1(obj: Object) -> Object:
 
 
 def to_v2(obj: Object) -> Object:
-    """Convert an autoscaler from autoscaling/v1 to v2. Without a metric, it gets the metric that v1 implies."""
+    """Return an autoscaling/v1 HorizontalPodAutoscaler converted to v2.
+
+    Without metrics, it gets the CPU metric of v1.
+    """
     spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
     utilization, current = (
         spec.pop("targetCPUUtilizationPercentage", None),
@@ -135,7 +138,7 @@ def _build(obj: Object, api_version: str, spec: Object, status: Object, texts: d
 
 
 def _read(annotations: dict[str, str], name: str, convert: Callable[[Any], Any]) -> Any:
-    """Return the converted value of an annotation, or None if it is absent or cannot be parsed."""
+    """Return the JSON value of an annotation after `convert`, or None if it is absent or cannot be parsed."""
     try:
         return convert(json.loads(annotations[name])) if name in annotations else None
     except (ValueError, TypeError, AttributeError):
@@ -143,12 +146,12 @@ def _read(annotations: dict[str, str], name: str, convert: Callable[[Any], Any])
 
 
 def _pick(value: Object, keys: tuple[str, ...]) -> Object:
-    """Return the fields of a value in the order in which Go writes them."""
+    """Return the fields `keys` of a value in the order in which Go writes them."""
     return {key: value[key] for key in keys if key in value}
 
 
 def _cpu_utilization(metric: Object, key: str) -> int | None:
-    """Return the utilization of a metric that v1 has a field for."""
+    """Return the average CPU utilization of a metric, for which v1 has a field, or None for another metric."""
     source = metric.get("resource") or {}
     if metric.get("type") != "Resource" or source.get("name") != "cpu":
         return None
@@ -197,7 +200,7 @@ def _metric_to_v2(metric: Object, table: dict[str, Any]) -> Object:
 
 
 def _add_target_type(kind: str, target: Object) -> Object:
-    """Return a target with its type, which v1 does not have."""
+    """Return a metric target with its `type`, a field that v1 does not have."""
     if kind == "object" and "averageValue" in target and target.get("value") == "0":
         target = {name: value for name, value in target.items() if name != "value"}
     if kind in ("resource", "containerResource"):
@@ -214,7 +217,7 @@ _POLICY: Final = ("Type", "Value", "PeriodSeconds")
 
 
 def _capitalize_behavior(behavior: Object) -> Object:
-    """Return the behavior as a real server writes it: as its internal type, whose fields do not have JSON names."""
+    """Return the scaling behavior with capitalized field names, as a real server writes it to the annotation."""
     out: Object = {}
     for name in ("ScaleUp", "ScaleDown"):
         rules = behavior.get(name[0].lower() + name[1:])

@@ -1,4 +1,4 @@
-"""Conversion of Events: two groups serve them, with other names for the same fields."""
+"""Conversion of Events: the core group and events.k8s.io use different names for the same fields."""
 
 from typing import Any, Final
 

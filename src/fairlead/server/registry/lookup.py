@@ -1,4 +1,4 @@
-"""The kinds that are served now: the built-in ones, and those of custom resource definitions."""
+"""The registry: lookup of the kinds that are served now, both built-in and of CustomResourceDefinitions."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,7 +6,7 @@ from fairlead.server.registry.resource import Resource
 
 
 class Registry:
-    """Served Resources by (group, version, plural).
+    """The served Resources by group, version and plural.
 
     A Resource is replaced and never changed, so that each request sees one consistent set of rules.
     """
@@ -26,7 +26,7 @@ class Registry:
         return self._served.get((group, version, plural))
 
     def storage(self, group: str, plural: str) -> Resource | None:
-        """Return the Resource at the storage version."""
+        """Return the Resource of a kind at its storage version, or None if the kind is not served."""
         return self._storage.get((group, plural))
 
     def serves(self, group: str, version: str) -> bool:
@@ -44,7 +44,7 @@ class Registry:
         return (resource for resource in self._served.values() if resource.custom)
 
     def install(self, group: str, plural: str, resources: Iterable[Resource], storage: Resource) -> None:
-        """Serve a custom kind as these Resources. They replace the Resources that it had before."""
+        """Serve a custom kind by `resources`, one per version, which replace those that the kind had before."""
         self.remove(group, plural)
         for resource in resources:
             self._served[group, resource.version, plural] = resource

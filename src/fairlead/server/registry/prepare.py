@@ -1,4 +1,4 @@
-"""The fields that the server sets when a built-in object is created or updated, besides its defaults.
+"""The fields that the server sets when a built-in object is created or updated, besides its default values.
 
 Each function replaces top-level values of the object or of its metadata. It never changes deeper values, because other
 objects share them.
@@ -38,7 +38,7 @@ _GATED_CONDITION: Final = {
 
 
 def status_clearer(schema: Node) -> Callable[[Object], None]:
-    """Return a function that clears the status of a new object: only /status can write it."""
+    """Return a function that clears the status of a new object, because only /status can write it."""
     node = schema.fields["status"]
 
     def clear(obj: Object) -> None:
@@ -72,7 +72,7 @@ def claim_update(obj: Object, old: Object) -> None:
 
 
 def _set_data_sources(spec: Object, old: Object) -> Object:
-    """Return a spec in which dataSource and dataSourceRef agree. dataSource allows only claims and snapshots."""
+    """Return a claim spec in which dataSource and dataSourceRef agree. dataSource allows only claims and snapshots."""
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     is_validated = reference is not None or "dataSource" in old or "dataSourceRef" in old
     if (
@@ -89,7 +89,7 @@ def _set_data_sources(spec: Object, old: Object) -> Object:
 
 
 def node(obj: Object) -> None:
-    """Add the not-ready taint to a new node unless it has it, and remove spec.configSource."""
+    """Add the not-ready taint to a new Node if it is missing, and remove spec.configSource."""
     spec = dict(obj.get("spec") or {})
     spec.pop("configSource", None)
     taints, not_ready = spec.get("taints") or [], {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
@@ -98,7 +98,7 @@ def node(obj: Object) -> None:
 
 
 def certificate_request(obj: Object, user: User) -> None:
-    """Set who requests the certificate, and ignore what the request says about it."""
+    """Set username, uid, groups and extra in a CertificateSigningRequest to those of the requesting user."""
     requester = ("username", "uid", "groups", "extra")
     spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in requester}
     obj["spec"] = spec | user.to_user_info()
@@ -109,12 +109,12 @@ def certificate_request_update(obj: Object, old: Object) -> None:
 
 
 def attributes_class(obj: Object) -> None:
-    """Protect a class that is in use from deletion."""
+    """Add the finalizer that protects a VolumeAttributesClass in use from deletion."""
     _add_finalizer(obj, "kubernetes.io/vac-protection")
 
 
 def driver_update(obj: Object, old: Object) -> None:
-    """Increase the generation. A new driver has none."""
+    """Increase metadata.generation of a CSIDriver whose spec changed. A new driver has no generation."""
     if obj.get("spec") != old.get("spec"):
         generation = old["metadata"].get("generation", 0) + 1
         obj["metadata"] = {**obj["metadata"], "generation": generation}
@@ -126,7 +126,7 @@ def volume(obj: Object) -> None:
 
 
 def volume_phase_time(obj: Object, old: Object, now: str) -> None:
-    """Set the time at which the phase of a volume changed, unless the writer sets it."""
+    """Set lastPhaseTransitionTime of a volume whose phase changed, unless the writer sets it."""
     status, before = obj.get("status") or {}, old.get("status") or {}
     time, old_time = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
     if status.get("phase") == before.get("phase"):
@@ -138,7 +138,7 @@ def volume_phase_time(obj: Object, old: Object, now: str) -> None:
 
 
 def _set_pending(obj: Object, finalizer: str) -> None:
-    """Set the first phase of a claim or volume, and protect it from deletion while it is in use."""
+    """Set the phase of a new claim or volume to Pending, and add the finalizer that protects it while in use."""
     obj["status"] = {**(obj.get("status") or {}), "phase": "Pending"}
     _add_finalizer(obj, finalizer)
 
@@ -150,7 +150,7 @@ def _add_finalizer(obj: Object, finalizer: str) -> None:
 
 
 def pod(obj: Object) -> None:
-    """Set the phase and the QoS class of a Pod."""
+    """Set the phase and the QoS class of a new Pod."""
     spec = dict(obj["spec"])
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
@@ -161,7 +161,7 @@ def pod(obj: Object) -> None:
 
 
 def pod_update(obj: Object, old: Object) -> None:
-    """Keep the fields that admission set, and add the default tolerations."""
+    """Keep the priority fields that admission set on a Pod, and add the default tolerations."""
     priority = {key: old["spec"][key] for key in ("priority", "preemptionPolicy") if key in old["spec"]}
     obj["spec"] = add_default_tolerations({**priority, **obj["spec"]})
     status, before = obj.get("status") or {}, old.get("status") or {}
@@ -170,7 +170,7 @@ def pod_update(obj: Object, old: Object) -> None:
 
 
 def add_default_tolerations(spec: Object) -> Object:
-    """Return a pod spec with the tolerations that every Pod gets."""
+    """Return a Pod spec with the not-ready and unreachable tolerations that every Pod gets."""
     tolerations = spec.get("tolerations") or []
     missing = [item for item in _DEFAULT_TOLERATIONS if not any(_covers(other, item) for other in tolerations)]
     return {**spec, "tolerations": [*tolerations, *missing]} if missing else spec
@@ -182,7 +182,7 @@ def _covers(toleration: Object, other: Object) -> bool:
 
 
 def qos_class(spec: Object) -> str:
-    """Return Guaranteed, Burstable or BestEffort, by the resources of the Pod, or of its containers."""
+    """Return Guaranteed, Burstable or BestEffort, from the resources of the Pod or else of its containers."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     owners = [spec] if spec.get("resources") is not None else containers
     requests, limits = (_compute_amounts(owners, part) for part in ("requests", "limits"))
@@ -193,7 +193,7 @@ def qos_class(spec: Object) -> str:
 
 
 def _compute_amounts(owners: list[Object], part: str) -> list[dict[str, Decimal]]:
-    """Return the CPU and memory of each owner, without zeros."""
+    """Return the CPU and memory `part` ("requests" or "limits") of each owner, without zeros."""
     resources = [(owner.get("resources") or {}).get(part) or {} for owner in owners]
     parsed = [{name: quantity.parse(item[name])[0] for name in _COMPUTE if name in item} for item in resources]
     return [{name: amount for name, amount in amounts.items() if amount > 0} for amounts in parsed]
@@ -205,7 +205,7 @@ def _sum_amounts(amounts: list[dict[str, Decimal]]) -> dict[str, Decimal]:
 
 
 def service(obj: Object) -> None:
-    """Allocate addresses and ports in a single-stack IPv4 cluster.
+    """Allocate the cluster IP and the node ports of a new Service, in a single-stack IPv4 cluster.
 
     A headless Service without a selector is dual-stack.
     """
@@ -228,13 +228,13 @@ def _allocate_addresses(spec: Object, obj: Object, before: Object) -> Object:
 
 
 def _generate_address(obj: Object) -> str:
-    """Return an address of the service range that depends on the uid. The server does not have an allocator."""
+    """Return an IP address of the service range, computed from the uid: the server has no allocator."""
     seed = int(obj["metadata"]["uid"].replace("-", "")[:8], 16)
     return f"10.{seed >> 16 & 255}.{seed >> 8 & 255}.{1 + seed % 254}"
 
 
 def _allocate_node_ports(spec: Object, obj: Object) -> Object:
-    """Return a spec with a node port for each port that needs one."""
+    """Return a Service spec with a node port for each port that needs one."""
     if spec.get("type") not in _NODE_PORT_TYPES:
         return spec
     seed = int(obj["metadata"]["uid"].replace("-", "")[:8], 16)
@@ -251,7 +251,7 @@ def _allocate_node_ports(spec: Object, obj: Object) -> Object:
 
 
 def _keep_node_ports(spec: Object, before: Object) -> list[Object]:
-    """Return ports that keep the node ports of old ports with the same name, unless another port asks for them."""
+    """Return the ports with the node ports of old ports of the same name, unless another port asks for those."""
     ports: list[Object] = spec.get("ports") or []
     old_ports = {port.get("name"): port.get("nodePort") for port in before.get("ports") or ()}
     taken = {port["nodePort"] for port in ports if port.get("nodePort")}
@@ -270,12 +270,12 @@ def _allocates_node_ports(spec: Object) -> bool:
 
 
 def _has_health_check(spec: Object) -> bool:
-    """Return whether a load balancer asks nodes for their health: it sends traffic only to nodes with a Pod."""
+    """Return whether a Service needs a healthCheckNodePort: a LoadBalancer with externalTrafficPolicy Local."""
     return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
 
 
 def _drop_fields_of_old_type(spec: Object, before: Object) -> Object:
-    """Return a spec without the fields that only the old type needs, unless the update changes them."""
+    """Return a Service spec without the fields that only its old type needs, unless the update changes them."""
     removed: set[str] = set()
     if spec.get("type") == "ExternalName" != before.get("type"):
         removed |= _NOT_OF_EXTERNAL_NAMES
@@ -300,7 +300,7 @@ def _is_external(spec: Object) -> bool:
 
 
 def service_update(obj: Object, old: Object) -> None:
-    """Keep allocated addresses and ports that an update leaves out, if the type of the Service still needs them."""
+    """Keep allocated addresses and ports that an update omits, if the type of the Service still needs them."""
     before = old["spec"]
     spec = _drop_fields_of_old_type(obj["spec"], before)
     if spec.get("type") != "ExternalName" and before.get("type") != "ExternalName":
@@ -325,12 +325,12 @@ def service_update(obj: Object, old: Object) -> None:
 
 
 def job_gets_labels_on_read(obj: Object) -> bool:
-    """Return whether a real server stores a Job without labels and adds the labels of its Pods when it reads it."""
+    """Return whether a real server stores a Job without labels, and adds its Pods' labels on each read."""
     return not obj["metadata"].get("labels") and not obj["spec"].get("manualSelector")
 
 
 def job(obj: Object) -> None:
-    """Select the Pods of a Job by its uid, unless the selector is manual."""
+    """Add the generated selector and labels with the uid of a Job, unless manualSelector is set."""
     spec = dict(obj["spec"])
     if not spec.get("manualSelector"):
         metadata = obj["metadata"]
@@ -363,7 +363,7 @@ def daemon_set(obj: Object) -> None:
 
 
 def stateful_set(obj: Object, old: Object | None = None) -> None:
-    """Remove maxUnavailable: its feature gate is off."""
+    """Remove maxUnavailable from a StatefulSet, because its feature gate is off by default."""
     rolling = (obj["spec"].get("updateStrategy") or {}).get("rollingUpdate")
     if rolling and "maxUnavailable" in rolling:
         rolling = {key: value for key, value in rolling.items() if key != "maxUnavailable"}
@@ -371,25 +371,25 @@ def stateful_set(obj: Object, old: Object | None = None) -> None:
 
 
 def lease(obj: Object, old: Object | None = None) -> None:
-    """Remove the fields of coordinated leader election: its feature gate is off."""
+    """Remove the fields of coordinated leader election from a Lease, because their feature gate is off by default."""
     disabled = ("strategy", "preferredHolder")
     obj["spec"] = {key: value for key, value in (obj.get("spec") or {}).items() if key not in disabled}
 
 
 def service_account(obj: Object, old: Object | None = None) -> None:
-    """Keep only the names of the secrets."""
+    """Remove everything but the names from the secrets of a ServiceAccount."""
     if obj.get("secrets"):
         obj["secrets"] = [{"name": secret["name"]} if secret.get("name") else {} for secret in obj["secrets"]]
 
 
 def endpoint_slice(obj: Object, old: Object | None = None) -> None:
-    """Remove the deprecated topology of endpoints."""
+    """Remove deprecatedTopology from the endpoints of an EndpointSlice."""
     endpoints = [{k: v for k, v in item.items() if k != "deprecatedTopology"} for item in obj.get("endpoints") or ()]
     obj["endpoints"] = endpoints or obj.get("endpoints")
 
 
 def daemon_set_update(obj: Object, old: Object) -> None:
-    """Set the annotation with the generation of the template. Clients cannot change it."""
+    """Set the template generation annotation of a DaemonSet, which clients cannot change."""
     generation = (old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION) or "0"
     if obj["spec"].get("template") != old["spec"].get("template"):
         generation = str(int(generation) + 1)
@@ -405,7 +405,7 @@ def definition(obj: Object) -> None:
 
 
 def _coerce_defaults(obj: Object) -> None:
-    """Convert the defaults of the schemas as a real server does while it validates a definition."""
+    """Convert the default values in the schemas of a CRD as a real server does while it validates the CRD."""
     versions = obj["spec"].get("versions")
     coerced = [_coerce_version(version) for version in versions or ()]
     if any(new is not old for new, old in zip(coerced, versions or (), strict=True)):
@@ -420,7 +420,10 @@ def _coerce_version(version: Object) -> Object:
 
 
 def definition_update(obj: Object, old: Object) -> None:
-    """Add a new storage version to the stored versions. A write of /status can set others, but cannot clear them."""
+    """Add a new storage version of a CRD to status.storedVersions.
+
+    A write of /status can set other versions, but cannot clear the list.
+    """
     status = dict(obj.get("status") or {})
     stored = list(status.get("storedVersions") or ())
     if obj.get("status") is old.get("status"):

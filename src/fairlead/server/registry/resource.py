@@ -1,4 +1,4 @@
-"""A Resource: all that the verbs need to know about one served kind, built-in or custom."""
+"""`Resource`: the names, schema, flags and hooks of one served kind, built-in or custom."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ class Resource:
     """One served kind at one version.
 
     The flags are the decisions of a real server's strategies. The hooks are optional, and pure except for `prepare_*`
-    and `set_update_time`: those change their first argument. It and its metadata are copies that a hook may change; a
-    hook replaces deeper values and never changes them.
+    and `set_update_time`, which change their first argument. That argument and its metadata are copies that a hook may
+    change; a hook replaces deeper values and never changes them.
     """
 
     group: str
@@ -78,5 +78,5 @@ class Resource:
 
     @property
     def group_resource(self) -> str:
-        """Return the name in error messages: configmaps, deployments.apps."""
+        """The kind's name in error messages: configmaps, deployments.apps."""
         return f"{self.plural}.{self.group}" if self.group else self.plural

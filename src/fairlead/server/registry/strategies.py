@@ -45,7 +45,7 @@ _REPLICAS: Final = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """The decisions of a real server's strategy for a kind. A default is what most kinds have."""
+    """The flags and hooks of a built-in kind, like a real server's strategy. Most kinds use the default values."""
 
     generation: tuple[str, ...] = ()  # the fields that change the generation; empty: the kind has no generation
     generation_counts_empty: bool = False  # a new empty list or map changes the generation too
@@ -302,7 +302,10 @@ _CONVERSIONS = {
 
 @cache
 def resources() -> tuple[Resource, ...]:
-    """Return every built-in kind that the server stores or answers. The preferred version of a kind comes first."""
+    """Return the Resources of all built-in kinds that the server serves.
+
+    The preferred version of a kind comes first.
+    """
     table = builtin.table()
     result: list[Resource] = []
     for group in ({"name": "", "versions": ["v1"]}, *table["groups"]):
@@ -316,12 +319,12 @@ def resources() -> tuple[Resource, ...]:
 
 
 def _is_served(group: str, verbs: set[str]) -> bool:
-    """Return whether the server has a kind: it stores those that can be listed, and answers reviews."""
+    """Return whether the server serves a kind with these verbs: one that can be listed and created, or a review."""
     return {"list", "create"} <= verbs or (group in _REVIEW_GROUPS and verbs == {"create"})
 
 
 def _with_storage_versions(resources: list[Resource]) -> Iterator[Resource]:
-    """Yield the resources. The first version of a kind is the storage version of the others."""
+    """Yield the resources with `storage` set: the first version of a kind is the storage version of the others."""
     first: dict[tuple[str, str], Resource] = {}
     for resource in resources:
         group = "" if resource.kind == "Event" else resource.group  # Events of both groups are stored in the core group
@@ -375,7 +378,7 @@ def _resource(group: str, version: str, fact: dict[str, Any], paths: set[str]) -
 
 
 def _prepare_create(strategy: Strategy, schema: Node, *, has_status: bool) -> Callable[[Object], None] | None:
-    """Return the hook that prepares a new object. If the kind has /status, it clears the status first."""
+    """Return the hook that prepares a new object of a kind. It clears the status first if the kind has /status."""
     if not has_status or strategy.keeps_status_on_create:
         return strategy.prepare_create
     clear_status = prepare.status_clearer(schema)

@@ -1,1 +1,1 @@
-"""Schemas compiled once into node trees; merge, ownership, pruning, defaulting and validation walk the same tree."""
+"""Schemas, compiled once into trees of nodes. Merge, ownership, pruning, defaulting and validation walk these trees."""

@@ -44,7 +44,7 @@ _GO_NAMES: Final = {
 
 
 class Go:
-    """The Go type of one field of a built-in object, for decoding, encoding and strategic merge."""
+    """The Go type of one field of a built-in object, which decoding, encoding and strategic merge need."""
 
     __slots__ = (
         "fill", "inlined", "kind", "merge_key", "name", "omit_empty", "omit_zero", "pointer", "proto", "strategy",
@@ -68,21 +68,21 @@ class Go:
 
 @cache
 def table() -> dict[str, Any]:
-    """Return the table: `kinds` (discovery by group/version), `groups`, `roots` and `types`."""
+    """Return the content of `builtin.json`: `kinds` (discovery by group/version), `groups`, `roots` and `types`."""
     decoded: dict[str, Any] = msgspec.json.decode((files("fairlead.server.schema") / "builtin.json").read_bytes())
     return decoded
 
 
 @cache
 def schema_of_kind(group: str, version: str, kind: str) -> Node:
-    """Return the schema of a built-in kind. Raise KeyError if there is no such kind."""
+    """Return the schema of a built-in kind. Raises KeyError if there is no such kind."""
     api_version = f"{group}/{version}" if group else version
     return _compile(table()["roots"][f"{api_version}/{kind}"])
 
 
 @cache
 def schema_of_type(name: str) -> Node:
-    """Return the schema of a Go type by its name in the table: meta.v1.DeleteOptions, []string."""
+    """Return the schema of a Go type by its name in `builtin.json`, such as meta.v1.DeleteOptions or []string."""
     return _compile(name)
 
 
@@ -107,7 +107,7 @@ class _Struct(Node):
 
 
 def _fields(name: str) -> dict[str, Node]:
-    """Return the fields of a struct, including those of its inlined structs."""
+    """Return the schemas of a struct's fields, including those of its inlined structs."""
     fields = _structs.get(name)
     if fields is None:
         fields = _structs[name] = {}
@@ -124,7 +124,7 @@ def _add_fields(name: str, inlined: str, fields: dict[str, Node]) -> None:
 
 
 def _field(row: dict[str, Any], inlined: str) -> Node:
-    """Compile a field's row of the table. scripts/schemas/main.go documents the short keys."""
+    """Return the schema of a field from its row in `builtin.json`. scripts/schemas/main.go documents the short keys."""
     field = _compile(row["t"])
     go: Go = field.go
     go.inlined = inlined
@@ -144,7 +144,7 @@ def _field(row: dict[str, Any], inlined: str) -> Node:
 
 
 def _compile(name: str) -> Node:
-    """Return a new node for a type name. Only the fields of structs are shared."""
+    """Return a new node for a type name. Nodes of the same struct share only the nodes of the fields."""
     if name.startswith("*"):
         target = _compile(name[1:])
         target.go.pointer = True

@@ -1,4 +1,4 @@
-"""Decodes built-in objects as Go decodes JSON into a struct and encodes it again.
+"""Decode built-in objects as Go does when it decodes JSON into a struct and encodes the struct again.
 
 A real server keeps built-in objects as Go structs. So unknown fields disappear, nulls and empty values become absent,
 absent structs become empty structs, and quantities and times get their canonical form. A wrong type is a 400. One walk
@@ -27,10 +27,10 @@ class Decoded:
 
 
 class DecodeError(Exception):
-    """The object does not fit its Go type. The message is that of Go's JSON decoder.
+    """Raised if an object does not fit its Go type. The message is that of Go's JSON decoder.
 
-    `from_map` is Go's message if it converts a map instead of JSON, as strategic merge patch does.
-    `continues` says that Go's decoder continues after this error. It then reports a later error that stops it instead.
+    `from_map` is Go's message if it converts a map instead of JSON, as strategic merge patch does. `continues` says
+    that Go's decoder continues after this error. It then reports a later error that stops it instead.
     """
 
     def __init__(self, message: str, from_map: str = "", *, continues: bool = False) -> None:
@@ -41,7 +41,7 @@ class DecodeError(Exception):
 
 
 class _WrongType(DecodeError):
-    """A value of the wrong JSON type. The structs around it add the field path with `add_field`."""
+    """Raised for a value of the wrong JSON type. The structs around the value add the field path with `add_field`."""
 
     def __init__(self, value: Any, go_type: str, kind: str = "", *, literal: bool = False) -> None:
         super().__init__("", continues=bool(kind))
@@ -71,7 +71,7 @@ class _WrongType(DecodeError):
 
 
 def decode(node: Node, value: Any) -> Decoded:
-    """Decode a JSON value as the struct of `node`. The input is not changed. Raise DecodeError if it does not fit."""
+    """Decode a JSON value as the struct of `node`. The input is not changed. Raises DecodeError if it does not fit."""
     unknown: list[str] = []
     try:
         if value is None:
@@ -85,14 +85,17 @@ def decode(node: Node, value: Any) -> Decoded:
 
 
 def _combine_errors(final: DecodeError, first: DecodeError) -> DecodeError:
-    """Return the final error's JSON message with the first error's message for maps."""
+    """Return an error with the JSON message of `final` and the map message of `first`."""
     final = final.to_decode_error() if isinstance(final, _WrongType) else final
     first = first.to_decode_error() if isinstance(first, _WrongType) else first
     return DecodeError(final.message, first.from_map)
 
 
 def _final_error(node: Node, value: Any, first: DecodeError) -> DecodeError:
-    """Return the error that Go reports. It continues after a wrong type, but an error of UnmarshalJSON stops it."""
+    """Return the error that Go reports.
+
+    Go's decoder continues after a wrong type, but an error of UnmarshalJSON stops it.
+    """
     if not first.continues:
         return first
     try:
@@ -103,7 +106,7 @@ def _final_error(node: Node, value: Any, first: DecodeError) -> DecodeError:
 
 
 def _raise_unmarshal_error(node: Node, value: Any) -> None:
-    """Raise the first error, in document order, of a type with its own UnmarshalJSON."""
+    """Raise the first error, in document order, of a value whose Go type has its own UnmarshalJSON."""
     kind = node.go.kind
     if kind in _WITH_UNMARSHAL_JSON:
         _decode_with_unmarshal_json(node, value)
@@ -172,7 +175,7 @@ def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
 
 
 def zero_value(node: Node) -> Any:
-    """Return what Go writes for the zero value of this type."""
+    """Return the JSON that Go writes for the zero value of this type."""
     go = node.go
     if go.pointer:
         return None
@@ -182,7 +185,7 @@ def zero_value(node: Node) -> Any:
 
 
 def _fill(node: Node) -> tuple[tuple[str, Any], ...]:
-    """Return the fields of a struct that Go writes even if they are not set."""
+    """Return the fields of a struct that Go writes even if they are not set, with their values."""
     fields: list[tuple[str, Any]] = []
     for key, field in node.fields.items():
         go = field.go
@@ -282,7 +285,7 @@ def _quantity(node: Node, value: Any, unknown: list[str], milli: bool = False) -
 
 
 def _resource(value: Any) -> str:
-    """Decode a quantity of a resource list. Go's defaulting rounds it up to thousandths."""
+    """Decode a quantity of a resource list, which Go's defaulting rounds up to thousandths."""
     return _quantity(_NO_NODE, value, [], True)
 
 
@@ -320,7 +323,10 @@ def _raw(node: Node, value: Any, unknown: list[str]) -> Any:
 
 
 def _schema_or(node: Node, value: Any, unknown: list[str]) -> Any:
-    """Decode one of the three unions of the CustomResourceDefinition types. Their content is decoded leniently."""
+    """Decode a union type of CustomResourceDefinition schemas, such as JSONSchemaPropsOrBool.
+
+    The content of the union is decoded leniently.
+    """
     kind = node.go.kind
     props = builtin.schema_of_type("apiextensions.v1.JSONSchemaProps")
     if type(value) is dict:
@@ -335,7 +341,7 @@ def _schema_or(node: Node, value: Any, unknown: list[str]) -> Any:
 
 
 def _find_unknown(node: Node, value: Any, path: str) -> Any:
-    """Yield the paths of unknown fields, in document order. Only called if there may be some."""
+    """Yield the paths of unknown fields, in document order. Slow: called only if there may be unknown fields."""
     kind = node.go.kind
     if type(value) is dict and kind == "struct":
         for key, inner in value.items():
@@ -354,7 +360,7 @@ def _find_unknown(node: Node, value: Any, path: str) -> Any:
 
 
 def _type_name(value: Any) -> str:
-    """Return the name that Go's decoder has for the JSON type of a value."""
+    """Return the name of a value's JSON type in the messages of Go's decoder."""
     return _TYPE_NAMES.get(type(value), "null")
 
 

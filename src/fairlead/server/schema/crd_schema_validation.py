@@ -1,6 +1,6 @@
 """Validation of the openAPIV3Schema of a CustomResourceDefinition.
 
-It checks the keywords, the rules of structural schemas, the defaults and the CEL rules.
+Checks the keywords, the rules of structural schemas, the default values and the CEL rules.
 """
 
 import contextlib
@@ -60,7 +60,7 @@ _EMBEDDED_WITHOUT_PROPERTIES: Final = (
 
 
 def validate_crd_schema(schema: Schema, path: str, *, costs: bool = True) -> list[FieldError]:
-    """Return the errors of a custom resource's schema. CEL rules are compiled only if the rest is valid.
+    """Return the errors in the schema of a custom resource. CEL rules are compiled only if the rest is valid.
 
     Without `costs`, the cost of a single rule is not limited, as for a rule that is already stored.
     """
@@ -92,12 +92,12 @@ def _cel_rules(schema: Schema, path: str, invalid_fields: list[str], costs: bool
 
 
 def _prevents_structural(field: str) -> bool:
-    """Return whether this keyword prevents a schema from being read as structural."""
+    """Return whether an error in this field means that the schema cannot be read as structural."""
     return field.endswith((*(f".{key}" for key in _UNSUPPORTED), ".items"))
 
 
 def _children(schema: Schema, path: str) -> Iterator[tuple[Schema, str, str]]:
-    """Yield the schemas of items, properties and additionalProperties, with their path and level."""
+    """Yield the schemas of items, properties and additionalProperties, each with its path and level."""
     if isinstance(schema.get("items"), dict):
         yield schema["items"], f"{path}.items", "item"
     for key, inner in (schema.get("properties") or {}).items():
@@ -107,7 +107,7 @@ def _children(schema: Schema, path: str) -> Iterator[tuple[Schema, str, str]]:
 
 
 def _alternatives(schema: Schema, path: str) -> Iterator[tuple[Schema, str]]:
-    """Yield the schemas in anyOf, allOf, oneOf and not, with their path."""
+    """Yield the schemas in anyOf, allOf, oneOf and not, each with its path."""
     for combinator in _COMBINATORS:
         for index, inner in enumerate(schema.get(combinator) or ()):
             yield inner, f"{path}.{combinator}[{index}]"
@@ -261,7 +261,7 @@ def _has_line_break(text: str) -> bool:
 
 
 def _structure(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
-    """Yield violations of the rules of structural schemas."""
+    """Yield an error for each violation of the rules of structural schemas."""
     kind = schema.get("type") or ""
     embedded = bool(schema.get("x-kubernetes-embedded-resource"))
     preserve = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
@@ -319,7 +319,7 @@ def _type_meta(properties: Schema, path: str, *, root: bool) -> Iterator[FieldEr
 
 
 def _value_validations(schema: Schema, path: str, level: str, allowed: list[Schema] | None) -> Iterator[FieldError]:
-    """Yield keywords in anyOf, allOf, oneOf and not that are only allowed outside them, and invalid patterns.
+    """Yield errors for keywords that are not allowed inside anyOf, allOf, oneOf and not, and for invalid patterns.
 
     An anyOf that equals `allowed` may name types.
     """
@@ -348,7 +348,7 @@ def _drop_empty_keywords(schemas: list[Schema]) -> list[Schema]:
 
 
 def _regexp_error(error: Exception, pattern: str) -> str:
-    """Return an RE2 error with the message of Go's regexp package."""
+    """Return the message of Go's regexp package for an RE2 error."""
     text = error.args[0] if error.args else ""
     text = text.decode() if isinstance(text, bytes) else str(text)
     name, _, piece = text.partition(": ")
@@ -389,7 +389,7 @@ def _declared(schema: Schema, inner: Schema, path: str, where: str) -> Iterator[
 
 
 def _defaults(schema: Schema, path: str) -> Iterator[FieldError]:
-    """Yield the errors of defaults. A default must be valid and must not have unknown fields."""
+    """Yield the errors of default values, which must be valid and must not have unknown fields."""
     if schema.get("default") is not None:
         node, value, default_path = structural.compile_fragment(schema), schema["default"], f"{path}.default"
         if isinstance(value, dict | list) and pruning.find_unknown_fields(node, value):
@@ -410,9 +410,9 @@ def _defaults(schema: Schema, path: str) -> Iterator[FieldError]:
 
 
 def coerce_defaults(schema: Schema) -> Schema:
-    """Return the schema as a real server stores it: without unknown metadata fields in defaults of embedded resources.
+    """Return the schema as a real server stores it, or `schema` itself if nothing changes.
 
-    Return `schema` itself if nothing changes.
+    Default values of embedded resources lose their unknown metadata fields.
     """
     changed: Schema = {}
     value = schema.get("default")
@@ -443,7 +443,7 @@ def _contains_embedded(schema: Schema) -> bool:
 
 
 def _without_int_or_string(schema: Schema) -> Schema:
-    """Return the schema by which a real server validates defaults: int-or-string fields accept any type."""
+    """Return the schema by which a real server validates default values: int-or-string fields accept any type."""
     result = {key: value for key, value in schema.items() if key != "x-kubernetes-int-or-string"}
     for key in ("items", "additionalProperties"):
         if isinstance(result.get(key), dict):

@@ -1,4 +1,4 @@
-"""Defaulting: the defaults of a custom resource's schema apply on writes and on reads."""
+"""Defaulting: add the default values in a custom resource's schema, on writes and on reads."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from fairlead.server.schema.structural import ANYTHING
 
 
 def apply_defaults(node: Node, obj: Any) -> Any:
-    """Return the object with the schema's defaults. Return `obj` itself if it lacks none.
+    """Return the object with the default values of its schema, or `obj` itself if none is missing.
 
     The result shares the default values with the schema.
     """

@@ -1,4 +1,4 @@
-"""Validation of embedded resources: objects inside a custom resource with their own apiVersion, kind and metadata."""
+"""Validation of embedded resources: objects inside a custom resource that have apiVersion, kind and metadata."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from fairlead.server.schema.nodes import Node
 
 
 def validate_embedded_resources(node: Node | None, value: Any, path: str = "") -> list[FieldError]:
-    """Return the errors in the apiVersion, kind and metadata of embedded resources. The root object is not checked."""
+    """Return the errors in apiVersion, kind and metadata of embedded resources. The root object is not checked."""
     if node is None or node.constraints is None:
         return []
     errors: list[FieldError] = []

@@ -1,7 +1,7 @@
-"""Empty lists and maps that Go keeps in memory but neither writes nor stores.
+"""Empty lists and maps that Go keeps in memory but does not write.
 
-Go leaves out an empty list or map when it writes a field with `omitempty` as JSON. The struct in memory still has it.
-So two objects with the same JSON can differ in memory. A real server compares atomic lists in memory.
+Go omits an empty list or map when it writes a field with `omitempty` as JSON. The struct in memory still has it. So two
+objects with the same JSON can differ in memory. A real server compares atomic lists in memory.
 """
 
 from functools import cache
@@ -17,7 +17,7 @@ _CONTAINERS: Final = ("list", "map", *_UNIONS)
 def keep_in_atomic_lists(node: Node, sent: Any, decoded: Any, *, in_atomic_list: bool = False) -> Any:
     """Return `decoded` with the empty lists and maps that `sent` has inside atomic lists.
 
-    Return `decoded` itself if there are none.
+    The result is `decoded` itself if there are none.
     """
     kind = node.go.kind
     if kind in _UNIONS:
@@ -66,7 +66,7 @@ def is_omitted(field: Node, value: Any) -> bool:
 
 
 def restore_nulls(dropped: Any, before: Any) -> Any:
-    """Replace each null that `drop` wrote by the empty list or map that was there before."""
+    """Return `dropped` with the empty lists and maps of `before` in place of the nulls that `drop` wrote."""
     if dropped is None:
         return before if before in ([], {}) else None
     if type(dropped) is dict and type(before) is dict:
@@ -77,10 +77,10 @@ def restore_nulls(dropped: Any, before: Any) -> Any:
 
 
 def drop(node: Node, value: dict[str, Any]) -> dict[str, Any]:
-    """Return a struct as storage returns it: empty lists and maps are dropped.
+    """Return a struct as storage returns it, without empty lists and maps.
 
-    A field without `omitempty` becomes null instead. Return `value` itself if it contains no empty list or map.
-    A writer owns the empty list that it sends, so the server drops it only after it has recorded the owners.
+    A field without `omitempty` becomes null instead. The result is `value` itself if it contains no empty list or map.
+    A writer owns the empty list that it sends, so the server calls this function only after it has recorded the owners.
     """
     result: dict[str, Any] | None = None
     for key, inner in value.items():

@@ -1,4 +1,4 @@
-"""String formats of custom resources' schemas. The checks are as lenient or odd as the real server's."""
+"""The string formats of custom resource schemas. The checks are as lenient or odd as a real server's."""
 
 import ipaddress
 import re
@@ -37,7 +37,7 @@ _NAME: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
 
 def enforced_format(types: tuple[str, ...], name: str) -> str:
-    """Return the format if the server enforces it for this type, else an empty string."""
+    """Return the format name if the server enforces the format for these types, else ""."""
     if types in ((), ("string",)):
         return name if is_known(name) else ""
     if types == ("integer",):
@@ -53,7 +53,7 @@ def is_known(name: str) -> bool:
 
 
 def is_valid(name: str, text: str) -> bool:
-    """Return whether a text has a format. Every text has an unknown format."""
+    """Return whether a text has a format. An unknown format accepts every text."""
     check = _KUBERNETES.get(name) or _FORMATS.get(name.replace("-", ""))
     return check is None or check(text)
 
@@ -90,7 +90,7 @@ def _duration(text: str) -> bool:
 
 
 def parse_duration(text: str) -> int:
-    """Return the nanoseconds of a Go duration, or the sum of all "5 days" in the text. Raise ValueError."""
+    """Return the nanoseconds of a Go duration such as 1h, or the sum of all parts like "5 days". Raises ValueError."""
     try:
         return times.parse_duration(text)
     except ValueError:
@@ -133,7 +133,7 @@ def _email(text: str) -> bool:
 
 
 def _without_zeros(text: str) -> str:
-    """Drop the leading zeros of an IPv4 address, which is decimal despite them."""
+    """Return an IPv4 address without leading zeros, which do not make its numbers octal here."""
     return re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", text) if "." in text else text
 
 
@@ -153,7 +153,10 @@ def _cidr(text: str) -> bool:
 
 
 def _mac(text: str) -> bool:
-    """Accept 6, 8 or 20 bytes: pairs with colons or dashes, groups of four with dots, or no separator."""
+    """Return whether a text is a MAC address of 6, 8 or 20 bytes.
+
+    Bytes are separated by colons or dashes, groups of four digits by dots, or there is no separator.
+    """
     for separator, width in ((":", 2), ("-", 2), (".", 4)):
         parts = text.split(separator)
         if len(parts) > 1:

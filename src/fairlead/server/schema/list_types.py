@@ -1,4 +1,4 @@
-"""Validation of lists of type set and map: each item may occur once."""
+"""Validation of lists of type set and map, which may not contain duplicates."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def _validate_map_list(node: Node, value: list[Any], path: str) -> list[FieldErr
 
 
 def _find_duplicates(items: list[Any]) -> list[int]:
-    """Return the index of the second occurrence of each duplicate. The scalars 1 and 1.0 are different."""
+    """Return the index of the second occurrence of each duplicate item. The scalars 1 and 1.0 are different."""
     counts: dict[Any, int] = {}
     duplicates = []
     for index, item in enumerate(items):

@@ -1,4 +1,4 @@
-"""Validation of object metadata that does not depend on the kind."""
+"""Validation of object metadata that is the same for all kinds."""
 
 import json
 from collections.abc import Callable
@@ -20,7 +20,7 @@ IMMUTABLE = "field is immutable"
 def validate_metadata(
     metadata: Metadata, validate_name: NameValidator, *, namespaced: bool, path: str = "metadata"
 ) -> list[FieldError]:
-    """Return the errors of metadata whose names are validated by `validate_name`."""
+    """Return the errors in an object's metadata. `validate_name` checks name and generateName."""
     errors: list[FieldError] = []
     prefix = metadata.get("generateName") or ""
     if prefix:
@@ -49,7 +49,7 @@ def validate_metadata(
 
 
 def validate_update(new: Metadata, old: Metadata) -> list[FieldError]:
-    """Return the errors of an update of metadata."""
+    """Return the errors in a change of metadata, such as changed immutable fields."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         added = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
@@ -80,7 +80,7 @@ def _zero_value(key: str) -> str | None:
 
 
 def validate_labels_and_annotations(metadata: Metadata, path: str) -> list[FieldError]:
-    """Return the errors of the labels and annotations of an object or a template."""
+    """Return the errors in the labels and annotations of an object or a Pod template."""
     errors: list[FieldError] = []
     for key, value in (metadata.get("labels") or {}).items():
         errors += [field_errors.invalid(f"{path}.labels", key, m) for m in names.qualified(key)]
@@ -150,7 +150,7 @@ def _validate_finalizers(metadata: Metadata, path: str) -> list[FieldError]:
 
 
 def _validate_managed_fields(metadata: Metadata, path: str) -> list[FieldError]:
-    """Return the errors of managedFields. Entries with other errors could not be decoded and are ignored."""
+    """Return the errors in managedFields. Entries that cannot be decoded are ignored."""
     errors: list[FieldError] = []
     for index, entry in enumerate(metadata.get("managedFields") or ()):
         manager, subresource = entry.get("manager") or "", entry.get("subresource") or ""

@@ -1,4 +1,4 @@
-"""Validation of names, label keys and label values. Each function returns a list of error messages."""
+"""Validation of names, label keys and label values. A function returns a list of error messages."""
 
 import re
 
@@ -43,7 +43,10 @@ def _too_long(limit: int, unit: str = "bytes") -> str:
 
 
 def subdomain(name: str, prefix: bool = False, unit: str = "characters") -> list[str]:
-    """Validate a DNS-1123 subdomain, the name of most kinds. A generateName prefix may end in a dash."""
+    """Return the errors of a DNS-1123 subdomain, the name of most kinds.
+
+    `prefix`: a generateName, which may end in a dash.
+    """
     name = mask_trailing_dash(name) if prefix else name
     errors = [_too_long(253, unit)] if len(name) > 253 else []
     if not DNS_1123_SUBDOMAIN.match(name):
@@ -53,7 +56,7 @@ def subdomain(name: str, prefix: bool = False, unit: str = "characters") -> list
 
 
 def subdomain_or_underscore(name: str) -> list[str]:
-    """Validate a DNS subdomain that may contain underscores: a search domain."""
+    """Return the errors of a DNS search domain: a DNS subdomain that may contain underscores."""
     errors = [_too_long(253, "characters")] if len(name) > 253 else []
     part = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
     pattern = rf"{part}(\.{part})*"
@@ -63,7 +66,7 @@ def subdomain_or_underscore(name: str) -> list[str]:
 
 
 def label(name: str, prefix: bool = False) -> list[str]:
-    """Validate a DNS-1123 label, the name of a Namespace or Service."""
+    """Return the errors of a DNS-1123 label, the name of a Namespace or Service."""
     name = mask_trailing_dash(name) if prefix else name
     errors = [_too_long(63, "characters")] if len(name) > 63 else []
     if not DNS_1123_LABEL.match(name):
@@ -75,7 +78,7 @@ def label(name: str, prefix: bool = False) -> list[str]:
 
 
 def dns1035(name: str, prefix: bool = False) -> list[str]:
-    """Validate a DNS-1035 label, a kind or plural in lower case."""
+    """Return the errors of a DNS-1035 label, such as a plural or a kind in lower case."""
     name = mask_trailing_dash(name) if prefix else name
     errors = [_too_long(63, "characters")] if len(name) > 63 else []
     if not DNS_1035_LABEL.match(name):
@@ -84,7 +87,7 @@ def dns1035(name: str, prefix: bool = False) -> list[str]:
 
 
 def path_segment(name: str, prefix: bool = False) -> list[str]:
-    """Validate a name as a path segment: the names of roles, and the minimum for all kinds."""
+    """Return the errors of a name as a path segment: the rule for roles, and the minimum for all kinds."""
     errors = []
     if not prefix:
         if name == ".":
@@ -96,7 +99,7 @@ def path_segment(name: str, prefix: bool = False) -> list[str]:
 
 
 def qualified(name: str) -> list[str]:
-    """Validate a qualified name: a label key, an annotation key or a finalizer."""
+    """Return the errors of a qualified name: a label key, an annotation key or a finalizer."""
     errors: list[str] = []
     parts = name.split("/")
     if len(parts) > 2:
@@ -125,7 +128,7 @@ def qualified(name: str) -> list[str]:
 
 
 def label_value(value: str) -> list[str]:
-    """Validate the value of a label."""
+    """Return the errors of a label value."""
     errors = [_too_long(63)] if len(value) > 63 else []
     if not LABEL_VALUE.match(value):
         pattern = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
@@ -134,5 +137,5 @@ def label_value(value: str) -> list[str]:
 
 
 def mask_trailing_dash(prefix: str) -> str:
-    """Return a generateName prefix to validate. Its trailing dash is replaced, because a suffix follows."""
+    """Return a generateName with its trailing dash replaced, because a suffix will follow the dash."""
     return prefix[:-2] + "a" if len(prefix) > 1 and prefix.endswith("-") else prefix

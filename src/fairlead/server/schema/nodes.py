@@ -1,8 +1,8 @@
-"""The node: one compiled part of a schema.
+"""`Node`: one compiled part of a schema.
 
 Built-in kinds (from the table in `builtin.json`) and custom resources (from their openAPIV3Schema) compile into the
-same nodes. Typed merge, ownership, pruning, defaulting and validation walk an object along its nodes.
-Nodes do not change after they are compiled, and all servers of a process share them.
+same nodes. Typed merge, ownership, pruning, defaulting and validation walk an object along its nodes. Nodes do not
+change after they are compiled, and all servers of a process share them.
 """
 
 from typing import Any, Final, Literal
@@ -75,5 +75,5 @@ class Node:
         self.go = go  # The builtin.Go of a built-in field, or None.
 
     def child(self, key: str) -> "Node | None":
-        """Return the node of a key, or None if the schema does not declare it."""
+        """Return the schema of the value at a key, or None if the schema does not declare the key."""
         return self.fields.get(key) or self.values

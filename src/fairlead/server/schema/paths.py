@@ -10,7 +10,7 @@ _STEP: Final = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^']+)'\]")
 
 
 def find_node(root: Node, path: str) -> Node | None:
-    """Return the node at a path. Return None if the path is malformed or the schema does not declare it."""
+    """Return the schema node at a path, or None if the path is malformed or the schema does not declare it."""
     node: Node | None = root
     end = 0
     for step in _STEP.finditer(path):

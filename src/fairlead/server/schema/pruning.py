@@ -1,4 +1,4 @@
-"""Pruning: the server drops the fields that a custom resource's schema does not declare."""
+"""Pruning: drop the fields that a custom resource's schema does not declare."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def prune(node: Node, obj: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the object without undeclared fields, and the paths of the dropped fields.
 
     Nulls of fields that are neither nullable nor defaulted are dropped too, but not reported. The metadata of the
-    object and of embedded resources is decoded as in Go. Raise DecodeError if metadata has a wrong type.
+    object and of embedded resources is decoded as in Go. Raises DecodeError if metadata has a wrong type.
     """
     in_metadata: list[str] = []
     in_object: list[str] = []
@@ -36,12 +36,12 @@ def decode_metadata(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def coerce_embedded_metadata(node: Node, value: Any) -> Any:
-    """Return a part of an object with the metadata of embedded resources decoded as in Go. Raise DecodeError."""
+    """Return a value with the metadata of embedded resources decoded as in Go. Raises DecodeError."""
     return _coerce(node, value, "", [])
 
 
 def find_unknown_fields(node: Node, value: Any) -> list[str]:
-    """Return the paths of the fields that pruning would drop from a part of an object."""
+    """Return the paths of the fields that pruning would drop from a value."""
     unknown: list[str] = []
     _prune_value(node, value, "", unknown)
     return unknown
@@ -100,7 +100,7 @@ def _prune_object(
 
 
 def _drop_nulls(node: Node | None, value: Any) -> Any:
-    """Drop the null fields that are neither nullable nor defaulted."""
+    """Return a value without the null fields that are neither nullable nor defaulted."""
     if node is None or node.constraints is None:
         return value
     if type(value) is dict:
@@ -128,7 +128,7 @@ def _drop_nulls(node: Node | None, value: Any) -> Any:
 
 
 def _coerce(node: Node | None, value: Any, path: str, unknown: list[str], *, root: bool = False) -> Any:
-    """Decode the apiVersion, kind and metadata of embedded resources."""
+    """Return a value with apiVersion, kind and metadata of embedded resources decoded as in Go."""
     if node is None or node.constraints is None or not _contains_embedded(node):
         return value
     if type(value) is dict:

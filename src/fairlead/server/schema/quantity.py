@@ -1,4 +1,4 @@
-"""Quantities: 500m, 1Gi, 1e3. Parsing is exact. A server returns every quantity in its canonical form."""
+"""Quantities such as 500m, 1Gi and 1e3. Parsing is exact. A server returns every quantity in its canonical form."""
 
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, ROUND_UP, Context, Decimal
 from functools import lru_cache
@@ -18,7 +18,7 @@ WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
 
 
 class QuantityError(ValueError):
-    """The text is not a quantity. The message is the real server's."""
+    """Raised for a text that is not a quantity. The message is the real server's."""
 
 
 @lru_cache(maxsize=4096)
@@ -37,7 +37,7 @@ def parse(text: str) -> tuple[Decimal, str]:
 
 @lru_cache(maxsize=4096)
 def canonicalize(text: str, *, milli: bool = False) -> str:
-    """Return the quantity in canonical form. `milli` rounds it up to thousandths. Raise QuantityError."""
+    """Return a quantity in canonical form. `milli` rounds it up to thousandths. Raises QuantityError."""
     value, form = parse(text)
     if milli and _decimals(value) > 3 and _EXACT.remainder(value, _MILLI):
         return format_quantity(value.quantize(_MILLI, ROUND_UP, _EXACT), form)
@@ -45,7 +45,7 @@ def canonicalize(text: str, *, milli: bool = False) -> str:
 
 
 def _is_canonical(text: str) -> bool:
-    """Return whether a real server keeps the text as it is. It keeps 1.500, +1 and 1E3."""
+    """Return whether a real server keeps the text as it is, which includes 1.500, +1 and 1E3."""
     _, suffix = _split_suffix(text)
     whole, _, fraction = text[: len(text) - len(suffix)].lstrip("+-").partition(".")
     digits = whole.lstrip("0") + fraction
@@ -65,7 +65,7 @@ def _decimals(value: Decimal) -> int:
 
 
 def format_quantity(value: Decimal, form: str) -> str:
-    """Return the canonical text of a value in a format."""
+    """Return the canonical text of a value in the format binary, decimal or exponent."""
     if not value:
         return "0"
     if form == "binary" and abs(value) >= 1024 and value == value.to_integral_value():

@@ -1,4 +1,4 @@
-"""Validation ratcheting: finds the old value of each new value, so that unchanged values are not validated again.
+"""Validation ratcheting: find the old value of each new value, so that unchanged values are not validated again.
 
 Only the items of lists of type map have an identity. Other lists are compared as a whole.
 """
@@ -13,7 +13,7 @@ from fairlead.server.schema.structural import ANYTHING
 
 
 def match_old_items(node: Node, old: Any) -> Callable[[Any], Any]:
-    """Return a function that returns the old item of a new list item, or MISSING."""
+    """Return a function that finds the old item of a new list item, or MISSING if there was none."""
     if type(old) is not list or node.list_type != "map":
         return lambda item: MISSING
     by_identity: dict[bytes, Any] = {}
@@ -24,12 +24,12 @@ def match_old_items(node: Node, old: Any) -> Callable[[Any], Any]:
 
 
 def _has_keys(node: Node, item: Any) -> bool:
-    """Return whether an item has all of its list's keys."""
+    """Return whether a list item has all list-map-keys."""
     return type(item) is dict and all(isinstance(item.get(key), str | int | float) for key in node.keys)
 
 
 def is_unchanged(node: Node | None, old: Any, new: Any) -> bool:
-    """Return whether a real server's ratcheting takes a value for unchanged.
+    """Return whether a real server's ratcheting treats a value as unchanged.
 
     1 and 1.0 differ. The order of items in a list of type map is ignored. A value with a field that the schema does not
     declare always counts as changed.
@@ -53,7 +53,7 @@ def is_unchanged(node: Node | None, old: Any, new: Any) -> bool:
 
 
 def reorder_old_value(node: Node | None, old: Any, new: Any) -> Any:
-    """Return the old value with its lists of type set and map in the new value's order.
+    """Return the old value with its lists of type set and map in the order of the new value.
 
     CEL compares lists in order, but the order of these lists has no meaning.
     """
@@ -73,5 +73,5 @@ def reorder_old_value(node: Node | None, old: Any, new: Any) -> Any:
 
 
 def _identity(node: Node, item: Any) -> bytes:
-    """Return an item's identity: its keys in a list of type map, the whole item in a set."""
+    """Return the identity of a list item: its keys in a list of type map, the whole item in a set."""
     return gojson.dumps([item.get(key) for key in node.keys] if type(item) is dict and node.keys else item)

@@ -10,7 +10,7 @@ _LOOSE: Final = re.compile(r"([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?((?:[-+].*)?)
 
 
 def parse(text: str) -> tuple[int, int, int, tuple[str, ...]]:
-    """Return major, minor, patch and the pre-release identifiers. Raise ValueError if the text is not a version."""
+    """Return major, minor, patch and the pre-release identifiers. Raises ValueError if the text is not a version."""
     match = _VERSION.fullmatch(text)
     prerelease = tuple(match[4].split(".")) if match and match[4] else ()
     if match is None or any(part.isdigit() and len(part) > 1 and part[0] == "0" for part in prerelease):
@@ -19,16 +19,16 @@ def parse(text: str) -> tuple[int, int, int, tuple[str, ...]]:
 
 
 def normalize(text: str) -> str:
-    """Return a version without a leading v or leading zeros and with all three numbers.
+    """Return a version without a leading v or leading zeros, and with three numbers: 1.2.0 for v1.02.
 
-    Return the text unchanged if it is not such a version.
+    A text that is not a version is returned unchanged.
     """
     match = _LOOSE.fullmatch(text.strip().removeprefix("v"))
     return ".".join(str(int(match[i] or 0)) for i in (1, 2, 3)) + match[4] if match else text
 
 
 def compare(a: str, b: str) -> int:
-    """Return -1, 0 or 1. A pre-release comes before its version. Build metadata is ignored."""
+    """Return -1, 0 or 1 for version `a` before, equal to or after `b`. Build metadata is ignored."""
     key_a, key_b = _sort_key(a), _sort_key(b)
     return (key_a > key_b) - (key_a < key_b)
 

@@ -1,4 +1,4 @@
-"""Structural schemas of custom resources: compiles an openAPIV3Schema into nodes. Equal schemas compile once."""
+"""Structural schemas of custom resources: compile an openAPIV3Schema into nodes. Equal schemas compile once."""
 
 from collections import OrderedDict
 from typing import Any, Final
@@ -15,7 +15,7 @@ _cache: "OrderedDict[bytes, Node]" = OrderedDict()
 
 
 class Constraints:
-    """The keywords of one part of a custom resource's schema. Pruning, defaulting and validation read them.
+    """The keywords of one part of a custom resource's schema, which pruning, defaulting and validation read.
 
     `properties` are the declared properties. A node's `fields` also have the apiVersion, kind and metadata of embedded
     resources, which only ownership needs.
@@ -102,7 +102,7 @@ def compile_schema(schema: dict[str, Any]) -> Node:
 
 
 def compile_version(version: dict[str, Any]) -> Node:
-    """Return the root node of a CustomResourceDefinition's version. A version without a schema keeps unknown fields."""
+    """Return the root node for a version of a CRD. A version without a schema keeps unknown fields."""
     return compile_schema((version.get("schema") or {}).get("openAPIV3Schema") or _PRESERVE_UNKNOWN)
 
 

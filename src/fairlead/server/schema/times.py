@@ -16,7 +16,7 @@ _UNITS: Final = {
 
 @lru_cache(maxsize=4096)
 def normalize_time(text: str, *, micro: bool = False) -> str:
-    """Return an RFC 3339 time in UTC with whole seconds (or microseconds). Raise ValueError with Go's message."""
+    """Return an RFC 3339 time in UTC with whole seconds (or microseconds). Raises ValueError with Go's message."""
     match = _TIME.fullmatch(text)
     layout = _MICRO_LAYOUT if micro else _LAYOUT
     if match is None or (micro and len(match[7] or "") != 7):
@@ -35,12 +35,12 @@ def normalize_time(text: str, *, micro: bool = False) -> str:
 
 
 def normalize_duration(text: str) -> str:
-    """Return a Go duration as Go writes it: 90m becomes 1h30m0s. Raise ValueError with Go's message."""
+    """Return a Go duration as Go writes it: 90m becomes 1h30m0s. Raises ValueError with Go's message."""
     return format_duration(parse_duration(text))
 
 
 def parse_duration(text: str) -> int:
-    """Return the nanoseconds of a Go duration. Raise ValueError with Go's message."""
+    """Return the nanoseconds of a Go duration. Raises ValueError with Go's message."""
     rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
         return 0
@@ -70,7 +70,7 @@ def parse_duration(text: str) -> int:
 
 
 def format_duration(nanoseconds: int) -> str:
-    """Return a duration as Go writes it."""
+    """Return nanoseconds as Go writes a duration: 1h30m0s."""
     sign, rest = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
     if rest < 10**9:
         for unit, size in (("ms", 10**6), ("µs", 1000), ("ns", 1)):
@@ -98,7 +98,7 @@ def _zone_offset(zone: str) -> timedelta:
 
 
 def _parse_error(text: str, layout: str, micro: bool) -> str:
-    """Return Go's error: a part is out of range, or the rest of the text does not match the layout."""
+    """Return Go's error message: a part is out of range, or the rest of the text does not match the layout."""
     pieces = [(r"\d{4}", "2006", "", 0), ("-", "-", "", 0), (r"\d\d", "01", "month", 12), ("-", "-", "", 0),
               (r"\d\d", "02", "", 0), ("T", "T", "", 0), (r"\d\d", "15", "hour", 23), (":", ":", "", 0),
               (r"\d\d", "04", "minute", 59), (":", ":", "", 0), (r"\d\d", "05", "second", 59)]  # fmt: skip

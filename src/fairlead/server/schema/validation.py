@@ -1,6 +1,6 @@
 """Validation of custom resources by their schemas, with the real server's error messages.
 
-It imitates the visible quirks of the real server's validator. Errors of anyOf, oneOf and allOf have the field `<nil>`,
+The visible quirks of the real server's validator are imitated. Errors of anyOf, oneOf and allOf have the field `<nil>`,
 followed by the errors of the alternative that passed the most checks. Bounds are compared as integers if the value is
 an integer. A list passes as a string with a format. Values that equal the old ones are not validated (ratcheting).
 """
@@ -30,7 +30,7 @@ _NOT_CHECKED = (
 
 
 class _Error(NamedTuple):
-    """An error with its path inside the validated value. Errors with the same fields are reported once."""
+    """A validation error with its path inside the validated value. Equal errors are reported once."""
 
     text: str
     reason: str
@@ -49,8 +49,8 @@ def validate(
 ) -> list[FieldError]:
     """Return the validation errors of a custom resource: its schema, embedded resources, list types and CEL rules.
 
-    `status_only` validates only the status by the schema, for a write of /status. A rule that fails on an unchanged
-    value calls `warn` instead of returning an error. Without `by_schema` the schema is not checked, as for an object
+    `status_only` validates only the status by the schema, for a write of /status. If a CEL rule fails on an unchanged
+    value, `warn` is called and no error is returned. Without `by_schema` the schema is not checked, as for an object
     that names another kind.
     """
     if not by_schema:
@@ -83,7 +83,7 @@ def validate(
 
 
 def validate_by_schema(node: Node, obj: Any, old: Any = None, under: str = "") -> list[FieldError]:
-    """Return the errors by the schema alone. `under` is the path of `obj` in its object, if it is a part of one."""
+    """Return the errors by the schema alone. `under` is the path of `obj` if it is a part of an object."""
     errors: list[_Error] = []
     _check(node, obj, "", errors, MISSING if old is None else old, root=True)
     result = []
@@ -97,7 +97,7 @@ def validate_by_schema(node: Node, obj: Any, old: Any = None, under: str = "") -
 
 
 def _check(node: Node, value: Any, path: str, errors: list[_Error], old: Any, *, root: bool = False) -> int:
-    """Append the errors of a value unless it is unchanged. Return how many checks passed."""
+    """Append the errors of a value to `errors` unless the value is unchanged. Return how many checks passed."""
     start = len(errors)
     matched = _run_checks(node, value, path, errors, old, root)
     if len(errors) > start and old is not MISSING and not root and is_unchanged(node, old, value):
@@ -250,7 +250,7 @@ def _check_number(constraints: Constraints, value: float, path: str, errors: lis
 
 
 def _in_range(value: float, kind: str, form: str, what: str, path: str, errors: list[_Error]) -> bool:
-    """Return whether the number fits the type and format. Append an error if it does not."""
+    """Return whether a number fits the type and format. Append an error if it does not."""
     if kind == "integer":
         limit = 2**31 if form == "int32" else 2**63
         fits = float(value).is_integer() and -limit <= value < limit
@@ -312,7 +312,7 @@ def _check_object(
 
 
 def _equals_enum_value(value: Any, allowed: Any) -> bool:
-    """Compare as Go does after its conversion: a float loses its fraction if the other side is an integer."""
+    """Return whether Go finds a value equal to an enum value: a float is truncated to compare with an integer."""
     if type(value) is float and type(allowed) is int:
         value = int(value)
     return bool(value == allowed) and isinstance(value, bool) == isinstance(allowed, bool)

@@ -1,1 +1,1 @@
-"""The store, its objects at each version, and the optional database behind it."""
+"""The in-memory store of all objects, conversion between versions, and the optional database on disk."""

@@ -1,4 +1,4 @@
-"""Sorted names, for lists that start at any of them."""
+"""A sorted set of names, so that a list can start at any name."""
 
 from bisect import bisect_left
 
@@ -6,7 +6,8 @@ from bisect import bisect_left
 class SortedNames:
     """A sorted set of names.
 
-    Adding and removing takes constant time. The next read after changes pays for these changes, not for all names.
+    Adding and removing a name takes constant time. The next call of `names` costs time for these changes, not for all
+    names.
     """
 
     __slots__ = ("_added", "_names", "_removed")
@@ -31,7 +32,7 @@ class SortedNames:
             self._removed.add(name)
 
     def names(self) -> list[str]:
-        """Return all names in order. Do not change the list. Later changes of the set do not change it."""
+        """Return all names in order. Callers must not change the list. Later changes of the set do not change it."""
         if self._removed or self._added:
             names = self._names.copy()
             if len(self._removed) > len(names) // 64:

@@ -1,4 +1,4 @@
-"""The store: the objects of all kinds with one resourceVersion counter, and the history of changes for watches.
+"""The store: the objects of all kinds with one resourceVersion counter, and the change history for watches.
 
 Objects are immutable by convention: a change builds a new dict that shares the unchanged parts. The cost of a write
 does not depend on the number of objects: it sets one dict entry and appends one event to the history of its kind.
@@ -27,7 +27,10 @@ WAKE_BATCH = 4
 
 
 class ChangeEvent:
-    """One change. `stored` is the new state, or for DELETED the last state with the version of the deletion."""
+    """One change of one object.
+
+    `stored` is the new state, or for DELETED the last state with the version of the deletion.
+    """
 
     __slots__ = ("frames", "name", "namespace", "previous", "stored", "type", "version")
 
@@ -49,7 +52,7 @@ class ChangeEvent:
 
 
 class ObjectTable:
-    """All objects of one kind (at all of its versions) and their history."""
+    """All objects of one kind, whatever their API version, and the history of their changes."""
 
     def __init__(self, key: tuple[str, str], compacted_version: int, history: int, recent: RecentlyUsed) -> None:
         self.key = key  # group and plural
@@ -85,7 +88,7 @@ class ObjectTable:
                     yield prefix + names[index], stored
 
     def snapshot(self, namespace: str | None, version: int, start: str = "") -> Iterator[tuple[str, Stored]]:
-        """Yield what `scan` yielded at `version`, which must not be below `compacted_version`.
+        """Yield what `scan` would have yielded at `version`, which must not be below `compacted_version`.
 
         The cost depends on the number of objects that are read, and on the number of changes since `version`.
         """
@@ -99,7 +102,7 @@ class ObjectTable:
         yield from old
 
     def count(self, namespace: str | None, version: int, start: str) -> int:
-        """Return how many objects `snapshot` yields."""
+        """Return how many objects `snapshot` yields for the same arguments."""
         total = 0
         for prefix in self._find_prefixes(namespace, start):
             if (sorted_names := self._names.get(prefix[:-1])) is not None:
@@ -112,14 +115,17 @@ class ObjectTable:
         return total
 
     def _find_prefixes(self, namespace: str | None, start: str) -> list[str]:
-        """Return the prefixes of the storage keys from `start` on, in this namespace or in all."""
+        """Return the storage key prefixes ("default/") of a namespace, or of all namespaces from `start` on."""
         if namespace is not None:
             return [namespace + "/" if namespace else ""]
         prefixes = self._prefixes.names()
         return prefixes[max(bisect_right(prefixes, start) - 1, 0) :]
 
     def _find_changed(self, namespace: str | None, version: int) -> dict[str, Stored | None]:
-        """Return the state at `version` of all objects that changed since. None means that there was no object."""
+        """Return the state at `version` of all objects that changed since, by storage key.
+
+        None: the object did not exist.
+        """
         changed: dict[str, Stored | None] = {}
         for event in reversed(self.events_after(version)):
             space = event.namespace
@@ -128,28 +134,28 @@ class ObjectTable:
         return changed
 
     def get_at(self, namespace: str, name: str, version: int) -> Stored | None:
-        """Return what `get` returned at `version`, or at `compacted_version` if that is later."""
+        """Return the object as it was at `version`, or at `compacted_version` if that is later."""
         for event in self.events_after(version):
             if event.name == name and event.namespace == namespace:
                 return event.previous
         return self.get(namespace, name)
 
     def events_after(self, version: int) -> list[ChangeEvent]:
-        """Return the changes after `version`."""
+        """Return the changes with a version greater than `version`."""
         return self.events[bisect_right(self._versions, version) :]
 
     def position_after(self, version: int) -> int:
-        """Return the sequence number of the first change after `version`: the start of a watch."""
+        """Return the sequence number of the first change after `version`, where a watch starts."""
         return self.first + bisect_right(self._versions, version)
 
     def events_from(self, position: int) -> list[ChangeEvent] | None:
-        """Return the changes from a position on, or None if some of them are no longer in the history."""
+        """Return the changes from a sequence number on, or None if the history no longer has all of them."""
         if position < self.first:
             return None
         return self.events[position - self.first :]
 
     async def wait_for_event(self, position: int) -> None:
-        """Wait until there is an event at `position`."""
+        """Wait until the history has an event with the sequence number `position`."""
         if position < self.first + len(self.events):
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -163,7 +169,7 @@ class ObjectTable:
                     self._waiters.remove(waiter)
 
     def record(self, event: ChangeEvent) -> None:
-        """Apply a change and add it to the history."""
+        """Apply a new change to the table, add it to the history, and wake the watches."""
         self._set(event.namespace, event.name, None if event.type == "DELETED" else event.stored)
         self._recent.add(event.stored)
         self.events.append(event)
@@ -178,7 +184,7 @@ class ObjectTable:
             self._wake_waiters()
 
     def restore(self, stored: Stored, *, deleted: bool) -> None:
-        """Apply a change of an earlier process. Call it in the order of versions.
+        """Apply a change that was loaded from disk. Call this method in the order of versions.
 
         A change after `compacted_version` is added to the history.
         """
@@ -193,21 +199,21 @@ class ObjectTable:
         self.record(ChangeEvent(kind, stored, previous, namespace, name))
 
     def undo(self, event: ChangeEvent) -> None:
-        """Undo the last change."""
+        """Undo the newest change of the table, which must be `event`."""
         assert self.events[-1] is event
         self._set(event.namespace, event.name, event.previous)
         self.events.pop()
         self._versions.pop()
 
     def wake(self) -> None:
-        """Wake all waiters, even if there is no event for them."""
+        """Wake all watches, even if there is no event for them."""
         waiters, self._waiters = self._waiters, deque()
         for _, waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
     def _wake_waiters(self) -> None:
-        """Wake the waiters that have an event to read, a few in each iteration of the event loop."""
+        """Wake the watches that have an event to read, a few in each iteration of the event loop."""
         end = self.first + len(self.events)
         woken = 0
         while woken < WAKE_BATCH and self._waiters and self._waiters[0][0] < end:
@@ -248,7 +254,7 @@ class ObjectTable:
 
 
 def _first_index(names: list[str], prefix: str, start: str) -> int:
-    """Return the index of the first name whose key is not before `start`."""
+    """Return the index of the first name whose storage key is `start` or follows it."""
     if start.startswith(prefix):
         return bisect_left(names, start[len(prefix) :])
     return 0 if start <= prefix else len(names)
@@ -258,13 +264,13 @@ RecordedChange = tuple[ObjectTable, ChangeEvent]
 
 
 class ChangeListener(Protocol):
-    """Receives each change right after it was made, in order."""
+    """An object that the store calls after each change, in order."""
 
     def on_change(self, table: ObjectTable, event: ChangeEvent) -> None: ...
 
 
 class Store:
-    """Tables with one version counter. All methods are synchronous, so a write is atomic on its event loop."""
+    """The tables of all kinds, with one version counter. All methods are synchronous, so writes are atomic."""
 
     def __init__(self, *, first_version: int = FIRST_VERSION, history: int = MAX_EVENTS) -> None:
         self.version = first_version
@@ -287,7 +293,7 @@ class Store:
         yield from self._tables.items()
 
     def put(self, table: ObjectTable, obj: Object, normalized_for: Any = None) -> Stored:
-        """Create or replace an object with the next version. The caller checks that the object has changed."""
+        """Create or replace an object with the next version. Callers do not call it for an unchanged object."""
         metadata = obj["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         previous = table.get(namespace, name)
@@ -304,12 +310,12 @@ class Store:
         return stored
 
     def restore(self, table: ObjectTable, stored: Stored, *, deleted: bool) -> None:
-        """Apply a change of an earlier process. Call it in the order of versions."""
+        """Apply a change that was loaded from disk. Call this method in the order of versions."""
         table.restore(stored, deleted=deleted)
         self.version = max(self.version, stored.version)
 
     def undo(self, changes: list[RecordedChange], version: int) -> None:
-        """Undo all changes after `version`. Their versions are used again."""
+        """Undo `changes`, which are all changes after `version`. Later writes get the same versions again."""
         for table, event in reversed(changes):
             table.undo(event)
         self.version = version
@@ -318,7 +324,7 @@ class Store:
             table.wake()
 
     def compact(self, version: int | None = None) -> None:
-        """Remove the history up to `version` (all of it by default). Watches and pages from before it get a 410."""
+        """Remove the history up to `version`, by default all of it. Older watches and list pages then get a 410."""
         for table in self._tables.values():
             table.compact(self.version if version is None else version)
 

@@ -1,4 +1,4 @@
-"""One stored object at one version. Recently used objects stay decoded, all others are kept as JSON."""
+"""One stored object at one version. Recently used objects stay decoded; all others are kept as JSON only."""
 
 from collections import deque
 from typing import Any
@@ -16,14 +16,14 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Stored:
-    """One object at one version, with values derived from it (decoded managed fields, encoded responses).
+    """One object at one version, with values derived from it, such as decoded managed fields and encoded responses.
 
     Immutable, like its object. `object` decodes the JSON again if necessary: the new dict is equal to the old one, but
     not identical.
 
-    `normalized_for` is the Resource that the object has been read with: pruned, defaulted and converted to its version.
-    `bytes_differ` says that a real server's stored bytes differ from the encoding of this object, so that the next
-    write is not a no-op (see server.write.change_detection).
+    `normalized_for` is the Resource with which the object has been read: pruned, defaulted and converted to its
+    version. `bytes_differ` says that a real server's stored bytes differ from the encoding of this object, so that the
+    next write is not a no-op (see server.write.change_detection).
     """
 
     __slots__ = (
@@ -58,21 +58,21 @@ class Stored:
 
     @property
     def encoded(self) -> bytes:
-        """The object as JSON, encoded at most once."""
+        """The object as JSON bytes, encoded at most once."""
         if self._encoded is None:
             self._encoded = encode(self._object)
         return self._encoded
 
     @property
     def derived(self) -> dict[Any, Any]:
-        """A cache for values derived from the object. It is cleared when the object is no longer kept decoded."""
+        """A cache for values derived from the object. It is cleared when only the JSON of the object is kept."""
         if self._derived is None:
             self._derived = {}
         return self._derived
 
 
 class RecentlyUsed:
-    """The objects that are kept decoded. If there are too many, the one that was added first is kept as JSON only."""
+    """The objects that are kept decoded. If there are too many, the oldest one is kept as JSON only."""
 
     def __init__(self, limit: int = MAX_DECODED) -> None:
         self._limit = limit

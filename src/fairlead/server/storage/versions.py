@@ -1,4 +1,4 @@
-"""Versions of a kind: objects are stored at the storage version and returned at the version of the request.
+"""Conversion between the versions of a kind: objects are stored at one version and returned at that of the request.
 
 A custom resource is converted by changing its apiVersion and pruning it with the schema of the other version. Two
 built-in kinds have conversion functions. A custom resource is read with the current schema: new defaults appear,
@@ -15,7 +15,7 @@ from fairlead.server.storage.stored import Stored
 
 
 def view(resource: Resource, stored: Stored) -> Stored:
-    """Return a stored object as it is read at the version of `resource`: `stored` itself if nothing differs."""
+    """Return a stored object as it is read at the version of `resource`, or `stored` itself if nothing differs."""
     if stored.normalized_for is resource or not (resource.custom or resource.storage):
         return stored
     cached = stored.derived.get(("view", resource.version))
@@ -29,7 +29,7 @@ def view(resource: Resource, stored: Stored) -> Stored:
 
 
 def expect_readable(resource: Resource, stored: Stored) -> Stored:
-    """Return the stored object. Raise a 500 if its CRD no longer has the version that the object is stored at."""
+    """Return `stored`. Raises 500 if its CRD no longer has the version at which the object is stored."""
     if not resource.custom or stored.normalized_for is resource:
         return stored
     api_version = stored.object["apiVersion"]
@@ -39,18 +39,21 @@ def expect_readable(resource: Resource, stored: Stored) -> Stored:
 
 
 def unreadable(api_version: str) -> str:
-    """Return the error message for an object that is stored at a version that its CRD no longer has."""
+    """Return the error message for an object stored at `api_version`, a version that its CRD no longer has."""
     return f"request to convert CR from an invalid group/version: {api_version}"
 
 
 def not_listed(resource: Resource, api_version: str) -> StatusError:
-    """Return the error of a list or watch of a kind that has an unreadable object."""
+    """Return the error for a list or watch of a kind that has an unreadable object."""
     message = f"failed to list {resource.api_version}, Kind={resource.kind}: {unreadable(api_version)}"
     return status_error(429, "TooManyRequests", f"storage is (re)initializing: {message}", {"retryAfterSeconds": 1})
 
 
 def read(resource: Resource, obj: Object) -> Object:
-    """Decode and default an object at the version that it is stored at, then convert it to this version."""
+    """Return a stored object as clients read it at the version of `resource`.
+
+    The object is decoded and defaulted at the version at which it is stored, and then converted.
+    """
     if not resource.custom:
         return convert(resource, obj)
     node = schema(resource, obj.get("apiVersion"))
@@ -63,7 +66,7 @@ def read(resource: Resource, obj: Object) -> Object:
 
 
 def schema(resource: Resource, api_version: Any) -> Node | None:
-    """Return the schema of a version of a custom resource, served or not. Return None if its CRD lacks the version."""
+    """Return the schema of a version of a custom resource, served or not, or None if its CRD lacks the version."""
     for known in (resource, resource.storage):
         if known is not None and known.api_version == api_version:
             return known.schema
@@ -74,7 +77,7 @@ def schema(resource: Resource, api_version: Any) -> Node | None:
 
 
 def convert(resource: Resource, obj: Object) -> Object:
-    """Return the object at the version of `resource`: `obj` itself if it has that version."""
+    """Return the object converted to the version of `resource`, or `obj` itself if it has that version."""
     if obj.get("apiVersion") == resource.api_version:
         return obj
     if resource.convert is not None:
@@ -84,7 +87,7 @@ def convert(resource: Resource, obj: Object) -> Object:
 
 
 def stored_form(resource: Resource, obj: Object) -> Object:
-    """Return the object at the storage version."""
+    """Return the object converted to the storage version of its kind."""
     return convert(resource.storage, obj) if resource.storage is not None else obj
 
 
@@ -98,7 +101,7 @@ def is_current(resource: Resource, stored: Stored | None) -> bool:
 
 
 def read_back(resource: Resource, obj: Object) -> Object:
-    """Return the object as it would be read if it were stored."""
+    """Return the object as it would be read after being stored at the storage version."""
     return read(resource, convert(resource.storage, obj)) if resource.storage is not None else obj
 
 

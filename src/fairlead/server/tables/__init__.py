@@ -1,1 +1,1 @@
-"""Tables: the rows and columns of objects that kubectl prints."""
+"""Tables: the rows and columns of objects that `kubectl get` prints."""

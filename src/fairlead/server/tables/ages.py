@@ -1,4 +1,4 @@
-"""Ages, as tables show them."""
+"""The Age column of tables."""
 
 from fairlead.api.times import parse
 
@@ -6,7 +6,7 @@ UNKNOWN = "<unknown>"
 
 
 def format_age(timestamp: str | None, now: float) -> str:
-    """Return the age of a timestamp in kubectl's short form, such as 5m30s."""
+    """Return the time since a timestamp in kubectl's short form, such as 5m30s."""
     if not timestamp:
         return UNKNOWN
     seconds = int(now - parse(timestamp))

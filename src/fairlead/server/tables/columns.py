@@ -9,7 +9,7 @@ from fairlead.server.tables.ages import format_age
 
 
 def first_value(obj: Any, path: str) -> Any:
-    """Return the first value at the JSONPath of a column, or None."""
+    """Return the first value at the JSONPath of a column, or None if there is no value."""
     try:
         return next(iter(jsonpath.values(obj, path)), None)
     except jsonpath.PathError:
@@ -17,7 +17,7 @@ def first_value(obj: Any, path: str) -> Any:
 
 
 def custom_cell(column: Object, obj: Object, now: float) -> Any:
-    """Return the cell of an additionalPrinterColumn, or None if the value is missing or of another type."""
+    """Return the cell of an additionalPrinterColumn, or None if the value is missing or has another type."""
     value = first_value(obj, column["jsonPath"])
     kind = column["type"]
     if value is None:

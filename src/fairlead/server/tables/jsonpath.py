@@ -1,4 +1,4 @@
-"""JSONPath of printer columns, with the same results as Kubernetes' own implementation for unusual paths and values."""
+"""JSONPath of printer columns, with the results of Kubernetes' own implementation for unusual paths and values."""
 
 import operator
 import re
@@ -10,11 +10,11 @@ Step = Callable[[list[Any]], list[Any]]
 
 
 class PathError(Exception):
-    """The path is malformed, or does not fit the value: an index is out of bounds, or the value is not a list."""
+    """Raised for a malformed path, or one that does not fit the value, such as an index out of bounds."""
 
 
 def values(obj: Any, path: str) -> list[Any]:
-    """Return all values at a path, such as `.spec.l[0:2].k`. Missing keys yield no value. Raises PathError."""
+    """Return all values of `obj` at a path, such as `.spec.l[0:2].k`. Missing keys yield no value. Raises PathError."""
     return _apply_steps(_parse(path), [obj])
 
 
@@ -70,7 +70,7 @@ def _children(value: Any) -> list[Any]:
 
 
 def _descend(values: list[Any]) -> list[Any]:
-    """Return all non-empty maps and lists among the values and at any depth below them, each before its children."""
+    """Return all non-empty maps and lists among the values and below them, each before its children."""
     return [item for value in values if (children := _children(value)) for item in (value, *_descend(children))]
 
 

@@ -1,4 +1,4 @@
-"""The Table representation: lists, objects and events as rows and columns."""
+"""The Table representation of lists, objects and watch events."""
 
 from functools import cache
 from importlib.resources import files
@@ -22,7 +22,7 @@ COLUMN_DESCRIPTION = "Custom resource definition column (in JSONPath format): "
 
 
 def validate_include_object(value: str) -> None:
-    """Reject an invalid value of the query parameter includeObject."""
+    """Raise 400 if the query parameter includeObject has an invalid value."""
     if value not in ("", "None", "Metadata", "Object"):
         message = f"includeObject: Invalid value: {quote_go(value)}: must be 'Metadata', 'Object', 'None', or empty"
         raise bad_request(f"Unable to convert to Table as requested: {message}")
@@ -47,7 +47,7 @@ def _builtin_definitions(key: str) -> list[Object]:
 
 
 def column_definitions(resource: Resource) -> list[Object]:
-    """Return the column definitions of a kind."""
+    """Return the columnDefinitions of a kind's tables."""
     if not resource.custom:
         return _builtin_definitions(f"{resource.group}/{resource.plural}")
     name, *_ = _builtin_definitions("/configmaps")
@@ -67,7 +67,7 @@ def column_definitions(resource: Resource) -> list[Object]:
 
 
 class TableRepresentation(Representation):
-    """Rows of cells. Depending on includeObject, each row carries the object, its metadata, or neither."""
+    """Encodes objects as a Table. includeObject says whether a row has the object, its metadata, or neither."""
 
     name = "table"
     shared = False  # only the first event of a watch has column definitions
@@ -80,7 +80,7 @@ class TableRepresentation(Representation):
         self._columns: list[Object] | None = column_definitions(resource)
 
     def encode(self, stored: Stored) -> bytes:
-        """Return the table of one event. Only the first one has column definitions."""
+        """Return the Table of one watch event. Only the first event of a watch has column definitions."""
         columns, self._columns = self._columns, None
         metadata = {"resourceVersion": str(stored.version)}
         return encoding.encode(self._document(columns, [self._row(stored)], metadata))
@@ -103,7 +103,7 @@ class TableRepresentation(Representation):
         return self._response(status, encoding.encode(self._document(columns, rows, metadata)), warnings)
 
     def bookmark(self, version: int, annotations: dict[str, str]) -> Object:
-        """Return the table of a BOOKMARK event: one row with only the version and the annotations."""
+        """Return the Table of a BOOKMARK event: one row with only the version and the annotations."""
         columns, self._columns = self._columns, None
         row = self._row_of(super().bookmark(version, annotations))
         return self._document(columns, [row], {"resourceVersion": str(version)})

@@ -1,1 +1,1 @@
-"""The handlers: one module per verb or subresource, each from a routed request to a response."""
+"""The request handlers: one module per verb or subresource. A handler takes a routed request and returns a response."""

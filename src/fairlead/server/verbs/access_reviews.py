@@ -1,4 +1,4 @@
-"""SubjectAccessReview, its local and self forms, and SelfSubjectRulesReview."""
+"""The handlers of SubjectAccessReview, its local and self forms, and SelfSubjectRulesReview."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def review_access(server: "Server", request: Request, route: Route) -> Response:
-    """Serve a SubjectAccessReview, LocalSubjectAccessReview or SelfSubjectAccessReview."""
+    """Return the response to a SubjectAccessReview, LocalSubjectAccessReview or SelfSubjectAccessReview."""
     write, obj = virtual_resources.decode(server, request, route, route.resource)
     spec = obj.get("spec") or {}
     own = route.resource.kind == "SelfSubjectAccessReview"
@@ -41,7 +41,7 @@ def review_access(server: "Server", request: Request, route: Route) -> Response:
 
 
 def review_own_rules(server: "Server", request: Request, route: Route) -> Response:
-    """Serve a SelfSubjectRulesReview."""
+    """Return the response to a SelfSubjectRulesReview."""
     write, obj = virtual_resources.decode(server, request, route, route.resource, tracked=False)
     namespace = (obj.get("spec") or {}).get("namespace")
     if not namespace:
@@ -114,5 +114,5 @@ def _in_go_order(node: Node, value: Any) -> Any:
 
 
 def _go_attributes(path: Object) -> Object:
-    """Return the attributes as a real server's internal Go type prints them: its fields have no JSON names."""
+    """Return nonResourceAttributes with the field names of the internal Go type, as error messages print them."""
     return {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}

@@ -1,4 +1,4 @@
-"""TokenReview, SelfSubjectReview and TokenRequest."""
+"""The handlers of TokenReview, SelfSubjectReview and TokenRequest."""
 
 from functools import cache
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,7 @@ _BINDABLE: Final = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 def review_token(server: "Server", request: Request, route: Route) -> Response:
-    """Serve a TokenReview: return the user of a token."""
+    """Return the response to a TokenReview: the user of a token."""
     write, obj = virtual_resources.decode(server, request, route, route.resource)
     spec = obj.get("spec") or {}
     token = spec.get("token")
@@ -45,7 +45,7 @@ def review_token(server: "Server", request: Request, route: Route) -> Response:
 
 
 def review_self(server: "Server", request: Request, route: Route) -> Response:
-    """Serve a SelfSubjectReview: return the user of the request."""
+    """Return the response to a SelfSubjectReview: the user of the request."""
     write, obj = virtual_resources.decode(server, request, route, route.resource, tracked=False)
     metadata = {"creationTimestamp": server.now}
     return virtual_resources.respond(
@@ -54,7 +54,7 @@ def review_self(server: "Server", request: Request, route: Route) -> Response:
 
 
 def request_token(server: "Server", request: Request, route: Route) -> Response:
-    """Serve a TokenRequest, a POST to a ServiceAccount's /token: issue a token."""
+    """Return the response to a TokenRequest, a POST to the /token subresource of a ServiceAccount: a new token."""
     write, obj = virtual_resources.decode(server, request, route, _token_request_resource())
     metadata, spec = obj.get("metadata") or {}, obj.get("spec") or {}
     for key, expected in (("name", route.name), ("namespace", route.namespace)):
@@ -96,7 +96,10 @@ def request_token(server: "Server", request: Request, route: Route) -> Response:
 
 
 def _resolve_bound_object(server: "Server", route: Route, reference: Object | None) -> dict[str, dict[str, str]]:
-    """Return the object that the token is bound to. The token is valid only while it exists."""
+    """Return name and uid of the object that a token is bound to, by kind, or {} for an unbound token.
+
+    The token is valid only while that object exists.
+    """
     if not reference:
         return {}
     kind, name = reference.get("kind") or "", reference.get("name") or ""

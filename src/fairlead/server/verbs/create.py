@@ -1,4 +1,4 @@
-"""create: POST to a collection."""
+"""The create handler: POST to a collection."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def create(server: "Server", request: Request, route: Route) -> Response:
-    """Serve a create."""
+    """Store the object in the body and return the 201 response."""
     representation = negotiation.negotiate(request, route.resource, listing=False)
     options = write_options(request, "CreateOptions")
     write = pipeline.Write(server, request, route.resource, route.namespace, "", route.subresource, options)

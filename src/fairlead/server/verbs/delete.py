@@ -1,4 +1,4 @@
-"""delete and deletecollection: preconditions, propagation, finalizers, grace."""
+"""The delete and deletecollection handlers: preconditions, propagation, finalizers, grace period."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ POLICIES = ("Foreground", "Background", "Orphan")
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """The options of a DELETE. None means that an option is not set."""
+    """The options of a DELETE. An option that is not set is None."""
 
     grace: int | None = None
     uid: str | None = None
@@ -40,7 +40,7 @@ class DeleteOptions:
 
 
 def read_options(request: Request) -> DeleteOptions:
-    """Return the options of a DELETE, from its body or, without one, from the query."""
+    """Return the options of a DELETE, from its body or, if it has none, from the query."""
     if request.body:
         fields = _decode_options(bodies.decode_plain(request, "v1", "DeleteOptions"))
     else:
@@ -66,7 +66,7 @@ def read_options(request: Request) -> DeleteOptions:
 
 
 def _decode_options(value: Any) -> dict[str, Any]:
-    """Return a body as DeleteOptions. Reject with 400 another kind, or a field of a wrong type."""
+    """Return a body as the fields of DeleteOptions. Raises 400 for another kind, or for a field of a wrong type."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -103,7 +103,7 @@ def _validate(fields: dict[str, Any]) -> list[FieldError]:
 
 
 def delete(server: "Server", request: Request, route: Route) -> Response:
-    """Serve a delete."""
+    """Delete the object of the route and return the response."""
     resource = route.resource
     representation = negotiation.negotiate(request, resource, listing=False)
     options = read_options(request)
@@ -129,6 +129,7 @@ def _warn_about_job_pods(request: Request, resource: Resource, options: DeleteOp
 
 
 def success_status(resource: Resource, obj: Object) -> dict[str, Any]:
+    """Return the Status that a delete of an object without finalizers responds with."""
     details = {"name": obj["metadata"]["name"], "kind": resource.plural, "uid": obj["metadata"]["uid"]}
     if resource.group:
         details["group"] = resource.group
@@ -136,7 +137,7 @@ def success_status(resource: Resource, obj: Object) -> dict[str, Any]:
 
 
 def delete_object(server: "Server", resource: Resource, stored: Stored, options: DeleteOptions) -> tuple[Stored, bool]:
-    """Delete an object, or mark it as being deleted. Return its last state, and whether it is removed."""
+    """Delete an object, or mark it as being deleted. Return its last state, and whether it was removed."""
     strategy.check_delete(resource, stored.object)
     _check_preconditions(resource, stored, options)
     table = server.table(resource)
@@ -192,13 +193,19 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
 
 
 def _type_only(resource: Resource) -> Stored:
-    """Return an object with only its type: a real server's response to a dry run that removes the last finalizers."""
+    """Return an object with only apiVersion and kind.
+
+    A real server responds with it to a dry run that removes the last finalizers.
+    """
     empty = {"apiVersion": resource.api_version, "kind": resource.kind}
     return Stored(empty if resource.custom else codec.decode(resource.schema, empty).object, 0, resource)
 
 
 def _precondition_lost(resource: Resource, stored: Stored) -> StatusError:
-    """Return a real server's conflict: when it removes the last finalizers, it loses the precondition's version."""
+    """Return the conflict for a delete with a resourceVersion precondition that removes the last finalizers.
+
+    A real server changes the object before it removes it, so that its own precondition fails.
+    """
     metadata = stored.object["metadata"]
     key = [resource.group] if resource.custom else []
     key += [resource.plural, *([metadata["namespace"]] if resource.namespaced else []), metadata["name"]]
@@ -211,7 +218,7 @@ def _precondition_lost(resource: Resource, stored: Stored) -> StatusError:
 
 
 def _terminate(server: "Server", resource: Resource, stored: Stored, options: DeleteOptions) -> Stored | None:
-    """Mark a Namespace as terminating. Return it, or None if it has no finalizers and can be redeadline."""
+    """Mark a Namespace as terminating and return it, or return None if it has no finalizers and can be removed."""
     obj = stored.object
     if "deletionTimestamp" in obj["metadata"]:
         return stored if (obj.get("spec") or {}).get("finalizers") else None
@@ -258,7 +265,10 @@ def _check_preconditions(resource: Resource, stored: Stored, options: DeleteOpti
 
 
 def _begin_graceful(server: "Server", metadata: Object, grace: int, requested: int | None) -> tuple[bool, bool]:
-    """Begin a graceful deletion in `metadata`. Return whether it began, and whether one is pending already."""
+    """Set the deletion fields in `metadata`.
+
+    Returns whether a graceful deletion began now, and whether one was pending already.
+    """
     now = server.world.clock.now()
     if "deletionTimestamp" not in metadata:
         metadata["deletionTimestamp"] = rfc3339(now + grace)
@@ -310,7 +320,7 @@ def _compute_finalizers(server: "Server", resource: Resource, present: list[str]
 
 
 def delete_collection(server: "Server", request: Request, route: Route) -> Response:
-    """Serve a deletecollection: delete the objects that a list with the same query returns, and return that list."""
+    """Delete the objects that a list with the same query returns, and return that list."""
     resource = route.resource
     representation = negotiation.negotiate(request, resource, listing=True)
     options = read_options(request)

@@ -1,4 +1,4 @@
-"""Field selectors: the fields that a kind supports, and their values."""
+"""Field selectors: the fields that each kind supports, and how their values are read."""
 
 from typing import Any
 
@@ -50,14 +50,14 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
 
 
 def selectable(resource: Resource) -> tuple[str, ...]:
-    """Return the fields that a selector of this kind may use."""
+    """Return the fields that a field selector of this kind may use."""
     if resource.custom:
         return (*(_NAME_AND_NAMESPACE if resource.namespaced else _NAME), *resource.selectable)
     return _FIELDS.get((resource.group, resource.kind), _NAME_AND_NAMESPACE)
 
 
 def unsupported_field_message(resource: Resource, path: str) -> str:
-    """Return the error message for a field that the kind does not support."""
+    """Return the error message for a field that selectors of this kind may not use."""
     if resource.custom:
         return f"field label not supported: {path}"
     if (resource.group, resource.kind) == ("batch", "Job"):
@@ -70,7 +70,7 @@ def unsupported_field_message(resource: Resource, path: str) -> str:
 
 
 def value(resource: Resource, obj: Object, path: str) -> str:
-    """Return the value of a field, as a selector compares it."""
+    """Return the value of a field as text, as a field selector compares it."""
     if path == "source" and resource.kind == "Event":
         return (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or ""
     found: Any = obj

@@ -1,4 +1,4 @@
-"""get: read one object."""
+"""The get handler: read one object."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def get(server: "Server", request: Request, route: Route) -> Response:
-    """Serve a get."""
+    """Return the response with the object of the route."""
     resource = route.resource
     representation = negotiation.negotiate(request, resource, listing=False)
     version = read_version(server, request, request.first("resourceVersion"), reading="get")

@@ -1,4 +1,4 @@
-"""The table of handlers: which function serves which route."""
+"""The table of handlers, and the lookup of the handler for a route."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -49,6 +49,6 @@ _REVIEWS: dict[str, Handler] = {
 
 
 def find_handler(route: Route) -> Handler:
-    """Return the handler of a route."""
+    """Return the handler function for the kind, subresource and verb of a route."""
     review = _REVIEWS.get(route.resource.plural) if not route.resource.custom else None
     return review or _SUBRESOURCE_VERBS.get(route.subresource, _VERBS)[route.verb]

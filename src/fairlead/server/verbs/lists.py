@@ -1,4 +1,4 @@
-"""list: selectors, pages of a consistent snapshot, and the resourceVersion in the query."""
+"""The list handler: selectors, pages of a consistent snapshot, and resourceVersion in the query."""
 
 import base64
 import json
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The objects that a list or a watch selects."""
+    """The namespace and the selectors of a list or watch."""
 
     resource: Resource
     labels: selectors.LabelSelector
@@ -47,7 +47,7 @@ class Selection:
 
 
 def selection(server: "Server", request: Request, route: Route) -> Selection:
-    """Return the selection of a request. Reject with 400 a malformed selector or an unsupported field."""
+    """Return the namespace and selectors of a request. Raises 400 for a malformed selector or an unsupported field."""
     labels, fields = parse_selectors(request)
     allowed = field_selectors.selectable(route.resource)
     for condition in fields.conditions:
@@ -59,9 +59,9 @@ def selection(server: "Server", request: Request, route: Route) -> Selection:
 
 
 def parse_selectors(request: Request) -> tuple[selectors.LabelSelector, selectors.FieldSelector]:
-    """Return the label and field selectors of a request. Reject malformed ones with 400.
+    """Return the label and field selectors of a request. Raises 400 for a malformed selector.
 
-    A real server checks them before the other options, and the names of fields after those.
+    A real server parses the selectors before the other options, and checks their field names after those.
     """
     try:
         labels = selectors.parse_labels(request.first("labelSelector"), _check_label)
@@ -82,7 +82,7 @@ def _check_label(key: str, value: str | None) -> str | None:
 
 
 def list_objects(server: "Server", request: Request, route: Route) -> Response:
-    """Serve a list."""
+    """Return the response to a list request."""
     representation = negotiation.negotiate(request, route.resource, listing=True)
     return representation.list_response(200, page(server, request, route), request.warnings)
 
@@ -161,9 +161,9 @@ def parse_version(text: str, reading: str) -> int:
 
 
 def read_version(server: "Server", request: Request, text: str, *, reading: str) -> int:
-    """Return the version to read at. It is not older than the requested one; a version in the future gets 504.
+    """Return the version at which to serve a read. It is at least the requested resourceVersion.
 
-    A request without a resourceVersion is never served from a stale replica.
+    Raises 504 for a version in the future. A request without a resourceVersion is never served from a stale replica.
     """
     present = server.store.version if request.replica is None or not text else request.replica.version
     if text not in ("", "0"):
@@ -212,7 +212,7 @@ def _encode_token(version: int, start: str) -> str:
 
 
 def _decode_token(token: str, asked: str) -> tuple[int, str]:
-    """Return the version and the key at which a list continues. Reject a malformed token with 400."""
+    """Return the version and the key at which a continue token resumes a list. Raises 400 if it is malformed."""
     try:
         encoded, version, start = _decode_token_fields(token)
         if encoded != _ENCODING_VERSION:
@@ -236,7 +236,7 @@ _TYPES: dict[str, tuple[type, str]] = {"v": (str, "string"), "rv": (int, "int64"
 
 
 class _BadToken(Exception):
-    """A malformed continue token. The message is that of the Go decoder that fails first."""
+    """Raised for a malformed continue token. The message is that of the Go decoder that fails first."""
 
 
 def _decode_token_fields(token: str) -> tuple[str, int, str]:

@@ -1,4 +1,4 @@
-"""patch: the four patch types. Each is evaluated on the newest version of the object."""
+"""The patch handler: apply, JSON patch, merge patch and strategic merge patch, computed on the newest object."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,7 +39,7 @@ Evaluate = Callable[[Object], Any]  # takes the live object, returns the patched
 
 
 class Patch(NamedTuple):
-    """A decoded patch: how to apply it, its warnings, and how an error message shows the patched document."""
+    """A decoded patch: the function that applies it, its warnings, and the text of the patched document for errors."""
 
     evaluate: Evaluate
     problems: list[str]
@@ -47,6 +47,7 @@ class Patch(NamedTuple):
 
 
 def patch(server: "Server", request: Request, route: Route) -> Response:
+    """Apply the patch in the body to the object of the route, and return the response."""
     resource = route.resource
     kind = patch_type(request, resource)
     representation = negotiation.negotiate(request, resource, listing=False)
@@ -67,7 +68,7 @@ def patch(server: "Server", request: Request, route: Route) -> Response:
 
 
 def patch_type(request: Request, resource: Resource) -> str:
-    """Return the patch type that the content type names. Reject with 415 one that the resource does not support."""
+    """Return the patch type in the Content-Type. Raises 415 if the kind does not support it."""
     kind = request.headers.get("content-type", "").partition(";")[0]
     supported = (JSON_PATCH, MERGE_PATCH, APPLY) if resource.custom else (JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY)
     if kind not in supported:
@@ -76,7 +77,7 @@ def patch_type(request: Request, resource: Resource) -> str:
 
 
 def evaluate_patch(write: pipeline.Write, kind: str, live: Stored | None) -> Object:
-    """Return the object that a patch (not an apply) makes of the live one."""
+    """Return the live object after a JSON, merge or strategic merge patch."""
     if live is None:
         raise not_found(write.resource, write.name)
     patch = EVALUATORS[kind](write)  # after the check above: a malformed patch of a missing object gets 404
@@ -96,7 +97,7 @@ def _check_identity(write: pipeline.Write, obj: Object) -> Object:
 
 
 def evaluate_apply(write: pipeline.Write, live: Stored | None, config: Object, duplicates: list[str]) -> Object:
-    """Return the object that an apply makes of the live one, or the live object itself if nothing changes."""
+    """Return the object after an apply, or the live object itself if nothing changes."""
     obj, managed = write.server.field_tracker.apply(write, live, config)
     report_duplicate_keys(write, duplicates)
     before = live.object["metadata"].get("managedFields") if live is not None else None
@@ -114,7 +115,10 @@ def evaluate_apply(write: pipeline.Write, live: Stored | None, config: Object, d
 
 
 def decode_configuration(write: pipeline.Write) -> tuple[Object, list[str]]:
-    """Return the applied configuration, and a message for each duplicate key. Its type must be the path's."""
+    """Return the applied configuration, and a message for each duplicate key.
+
+    Raises 400 if its apiVersion and kind are not those of the path.
+    """
     from fairlead.server.golang import yaml
 
     resource = write.resource
@@ -140,7 +144,10 @@ def decode_configuration(write: pipeline.Write) -> tuple[Object, list[str]]:
 
 
 def report_duplicate_keys(write: pipeline.Write, duplicates: list[str]) -> None:
-    """Reject or warn about duplicate keys. A real server checks them after everything else in an apply."""
+    """Raise 400 or warn about duplicate keys, depending on fieldValidation.
+
+    A real server checks for them after everything else in an apply.
+    """
     if duplicates and write.options.validation == "Strict":
         problems = "".join([f"\n  {line}" for line in duplicates])
         raise bad_request(
@@ -216,7 +223,7 @@ def _strategic(write: pipeline.Write) -> Patch:
 
 
 def _result_formatter(write: pipeline.Write) -> Callable[[Any], str]:
-    """Return a function that formats a patched document as a real server does in its error messages."""
+    """Return a function that formats a patched document as a real server's error messages do."""
     live = write.live
     return lambda result: document_text.format_document(write.resource, result, live.object if live else None)
 

@@ -1,4 +1,4 @@
-"""The subresources binding and eviction of Pods."""
+"""The handlers of the Pod subresources binding and eviction."""
 
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Succ
 
 
 def bind(server: "Server", request: Request, route: Route) -> Response:
-    """Assign a Pod to a node, once."""
+    """Assign a Pod to the node in a Binding. Raises 409 if the Pod already has a node."""
     options = write_options(request, "CreateOptions")
     binding = _read_body(request, "v1", "Binding", route.name)
     target = binding.get("target") or {}
@@ -46,7 +46,7 @@ def bind(server: "Server", request: Request, route: Route) -> Response:
 
 
 def _binding_error(name: str, pod: Object) -> str:
-    """Return why a Pod cannot be assigned to a node, or ""."""
+    """Return why a Pod cannot be assigned to a node, or "" if it can."""
     if "deletionTimestamp" in pod["metadata"]:
         return f"pod {name} is being deleted, cannot be assigned to a host"
     if node := pod["spec"].get("nodeName"):
@@ -55,7 +55,7 @@ def _binding_error(name: str, pod: Object) -> str:
 
 
 def evict(server: "Server", request: Request, route: Route) -> Response:
-    """Delete a Pod unless a disruption budget forbids it."""
+    """Delete a Pod unless a PodDisruptionBudget forbids it."""
     write_options(request, "CreateOptions")
     eviction = _read_body(request, "policy/v1", "Eviction", route.name)
     live = _get_pod(server, route)
@@ -80,7 +80,10 @@ def evict(server: "Server", request: Request, route: Route) -> Response:
 
 
 def _add_disruption_condition(server: "Server", route: Route, live: Stored) -> Stored:
-    """Store and return the Pod with the condition DisruptionTarget, for those who handle its finalizers."""
+    """Add the condition DisruptionTarget to a Pod, so that holders of its finalizers see the eviction.
+
+    Return the Pod.
+    """
     status = live.object.get("status") or {}
     conditions = status.get("conditions") or []
     existing = [c for c in conditions if c["type"] == "DisruptionTarget" and c["status"] == "True"]
@@ -117,7 +120,7 @@ def _read_body(request: Request, api_version: str, kind: str, name: str) -> Obje
 
 
 def _check_disruption_budgets(server: "Server", pod: Object) -> None:
-    """Reject an eviction with 429 if a disruption budget does not allow it, as `kubectl drain` expects.."""
+    """Raise 429 if a PodDisruptionBudget does not allow an eviction. `kubectl drain` retries on 429."""
     labels = pod["metadata"].get("labels") or {}
     namespace = pod["metadata"]["namespace"]
     for _, stored in server.store.table("policy", "poddisruptionbudgets").scan(namespace):

@@ -1,4 +1,4 @@
-"""update: PUT of an object or its status."""
+"""The update handler: PUT of an object or its status."""
 
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def replace(server: "Server", request: Request, route: Route) -> Response:
+    """Replace the object of the route by the object in the body, and return the response."""
     resource = route.resource
     representation = negotiation.negotiate(request, resource, listing=False)
     options = write_options(request, "UpdateOptions")
@@ -28,7 +29,7 @@ def replace(server: "Server", request: Request, route: Route) -> Response:
 
 
 def expect_name(obj: Object, name: str) -> Object:
-    """Return the object. Reject it if its name is not the name in the path."""
+    """Return the object. Raises 400 if its name is not the name in the path."""
     own_name = (obj.get("metadata") or {}).get("name") or ""
     if not own_name:
         raise bad_request(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")

@@ -1,4 +1,4 @@
-"""scale: the replicas of an object as an autoscaling/v1 Scale.
+"""The handlers of the scale subresource: the replicas of an object as an autoscaling/v1 Scale.
 
 Field ownership is computed on the Scale and mapped back: a writer of /scale owns the replicas field of the object.
 """
@@ -111,7 +111,7 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
 def _create_writes(
     server: "Server", request: Request, route: Route, options: Any
 ) -> tuple[pipeline.Write, pipeline.Write]:
-    """Return the write of the object, and the write of its Scale."""
+    """Return two writes: of the object itself, and of its Scale."""
     outer = pipeline.Write(server, request, route.resource, route.namespace, route.name, "scale", options)
     inner = pipeline.Write(server, request, scale_resource(), route.namespace, route.name, "scale", options)
     return outer, inner
@@ -180,7 +180,7 @@ def _selector(resource: Resource, obj: Object) -> str:
 
 
 def _scale(resource: Resource, live: Stored) -> Stored:
-    """Return the Scale of a stored object as if it were stored, with the field managers of the replicas."""
+    """Return the Scale of a stored object, whose managedFields say who owns the replicas."""
     paths_by_version = _replica_paths(resource)
     managed = tuple(
         ManagedFieldsEntry(
@@ -203,7 +203,10 @@ def _scale(resource: Resource, live: Stored) -> Stored:
 
 
 def _apply_scale(write: pipeline.Write, live: Stored, scale: Object, managed: ManagedFields | None) -> Object:
-    """Return the object with the replicas of a Scale, and with the owners of the Scale's replicas."""
+    """Return the object with the replicas of a Scale.
+
+    The managers of the Scale's replicas own the object's replicas.
+    """
     resource = write.resource
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     if replicas == UNSET and resource.custom:
@@ -224,12 +227,12 @@ def _apply_scale(write: pipeline.Write, live: Stored, scale: Object, managed: Ma
 
 
 def _is_unsorted(fields: Object) -> bool:
-    """Return whether fields are not sorted. A real server stores them sorted after a write to /scale."""
+    """Return whether the keys of encoded fields are unsorted. A real server sorts them in a write to /scale."""
     return list(fields) != sorted(fields) or any(_is_unsorted(inner) for inner in fields.values())
 
 
 def _owners(resource: Resource, owners: ManagedFields, scale_owners: ManagedFields) -> ManagedFields:
-    """Return the managedFields of the object: the replicas belong to the Scale's managers, without a time.
+    """Return the managedFields of the object: its replicas belong to the managers of the Scale, without a time.
 
     An entry of a version without a scale stays unchanged. An entry of a version that does not exist is removed.
     """
@@ -258,7 +261,7 @@ def _owners(resource: Resource, owners: ManagedFields, scale_owners: ManagedFiel
 
 
 def _replica_paths(resource: Resource) -> dict[str, Path | None]:
-    """Return the path of the replicas in each version of the kind, None for a version without a scale."""
+    """Return the path of the replicas in each version of the kind, or None for a version without a scale."""
     if not resource.custom:
         return {resource.api_version: _path(resource.scale)}
     paths: dict[str, Path | None] = {}
@@ -290,6 +293,6 @@ def _replicas_not_found(resource: Resource) -> StatusError:
 
 
 def _conversion_error(what: str, key: str) -> StatusError:
-    """Return the error of a real server, which cannot change a custom resource by applying its Scale."""
+    """Return the 500 of a real server, which cannot apply a Scale to a custom resource."""
     reason = "request to convert CR to an invalid group/version: autoscaling/v1"
     return unclassified(f"{what} object ({key}; autoscaling/v1, Kind=Scale) to proper version: {reason}")

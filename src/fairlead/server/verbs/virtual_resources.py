@@ -1,4 +1,4 @@
-"""Virtual resources: kinds that are never stored, such as reviews and token requests."""
+"""Reviews and token requests: kinds that the server answers but never stores."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def decode(
     server: "Server", request: Request, route: Route, resource: Resource, *, tracked: bool = True
 ) -> tuple[pipeline.Write, Object]:
-    """Return the write and the body as an object of the kind. `tracked`: with the managedFields of a create."""
+    """Return the write of a create, and the object in its body. `tracked`: the object gets managedFields."""
     options = write_options(request, "CreateOptions")
     write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
     obj = pipeline.expect_namespace(decoding.decode_body(write), write)
@@ -26,7 +26,7 @@ def decode(
 
 
 def respond(write: pipeline.Write, obj: Object) -> Response:
-    """Return the response that holds the object with its status."""
+    """Return the 201 response with the object, to which the caller has added a status."""
     representation = negotiation.negotiate(write.request, write.resource, listing=False)
     shown = codec.decode(write.resource.schema, obj).object
     return representation.object_response(201, Stored(shown, 0, write.resource), write.request.warnings)

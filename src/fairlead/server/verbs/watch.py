@@ -1,4 +1,4 @@
-"""watch: the changes of a kind as they happen, from a version on.
+"""The watch handler: the changes of a kind as they happen, from a version on.
 
 A watch is a cursor into the event history of its kind, without a queue of its own. A slow reader therefore costs
 nothing, and one that falls behind the history gets a 410. Events are encoded once per representation, for all readers.
@@ -35,7 +35,7 @@ INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 @dataclass(slots=True)
 class Watch:
-    """One watch. Each item of `chunks` holds complete events."""
+    """One open watch. Each item of `chunks` holds one or more complete events."""
 
     server: "Server"
     table: ObjectTable
@@ -94,11 +94,11 @@ class Watch:
                 pass
 
     def _known_version(self) -> int:
-        """Return the version up to which changes can be sent."""
+        """Return the newest version whose changes this watch may send: that of the store or of a stale replica."""
         return self.server.store.version if self.replica is None else self.replica.version
 
     async def _wait_for_events(self, position: int) -> None:
-        """Wait until there are events to send."""
+        """Wait until the history has an event at `position` that this watch may send."""
         await self.table.wait_for_event(position)
         if self.replica is not None and (events := self.table.events_from(position)):
             await self.replica.wait_for(events[0].version)
@@ -120,7 +120,7 @@ class Watch:
         return before_end if now < before_end < now + BOOKMARK_EVERY else now + BOOKMARK_EVERY
 
     def _encode_event(self, event: ChangeEvent) -> bytes:
-        """Return the encoded event for a change, or b"" if the watch does not select it."""
+        """Return the encoded event for a change, or b"" if the selectors of the watch exclude the object."""
         stored, previous = event.stored, event.previous
         if self.namespace is not None and event.namespace != self.namespace:
             return b""
@@ -168,7 +168,7 @@ def too_old(version: int, floor: int) -> StatusError:
 
 
 def watch(server: "Server", request: Request, route: Route) -> StreamingResponse:
-    """Serve a watch. Like on a real server, a version older than the history is an ERROR event in the stream."""
+    """Return the streaming response to a watch. A version older than the history is an ERROR event in the stream."""
     resource = route.resource
     if "as=PartialObjectMetadataList" in request.headers.get("accept", ""):
         return StreamingResponse(_single_chunk(b""))  # an event cannot be represented as a list

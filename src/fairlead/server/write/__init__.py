@@ -1,1 +1,1 @@
-"""The write path: everything between a decoded request and the stored object."""
+"""The write path: the steps from a decoded request to the stored object."""

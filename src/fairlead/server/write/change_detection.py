@@ -38,7 +38,7 @@ _SET_BY_SERVER = frozenset(("creationTimestamp", "generation", "namespace", "res
 
 @dataclass(slots=True)
 class ChangeDetection:
-    """What one write found out about the difference between the submitted, the stored and the decoded object."""
+    """Collects, during one write, facts that decide whether a real server would store the object again."""
 
     bytes_differ: bool = False  # a real server would store other bytes than the encoding of the decoded object
     omits_submitted: bool = False  # the body has empty lists or maps that are not stored, but count for the generation
@@ -46,7 +46,7 @@ class ChangeDetection:
     merged_metadata: Object | None = None  # a custom resource's metadata as an apply merged it, with its empty values
 
     def note_submitted(self, resource: Resource, value: Object) -> None:
-        """Look for values in a submitted object that decoding loses."""
+        """Record whether a submitted object has null values that decoding changes."""
         if not resource.custom and resource.kind in ("Secret", "ConfigMap"):
             for key in ("data", "binaryData"):
                 field = resource.schema.fields.get(key)
@@ -58,7 +58,7 @@ class ChangeDetection:
             self.omits_submitted = any(empty_values.has_omitted(fields[key], value.get(key)) for key in keys)
 
     def note_merged(self, write: "Write", merged: Object, decoded: Object) -> None:
-        """Note the metadata that an apply merged, and whether decoding dropped any of it."""
+        """Record the metadata that an apply merged, and whether decoding dropped any of it."""
         if not write.resource.custom:
             return
         self.merged_metadata = merged
@@ -67,13 +67,13 @@ class ChangeDetection:
             self.bytes_differ = True
 
     def note_pruned(self, before: Object, pruned: Object) -> None:
-        """Note whether pruning changed an object: a real server stores it unpruned, and prunes it when it reads it."""
+        """Record whether pruning changed an object. A real server stores the unpruned object and prunes it on read."""
         unpruned = (item for item in before.items() if item[0] != "metadata")
         if any(key not in pruned or pruned[key] != value for key, value in unpruned):
             self.bytes_differ = True
 
     def is_unchanged(self, resource: Resource, obj: Object, live: Stored, stored: Stored) -> bool:
-        """Return whether `obj` need not be stored.
+        """Return whether `obj` need not be stored, because a real server's bytes would not change.
 
         `stored` is the object at the storage version, `live` the same object at the version of the request. For a
         built-in kind, bytes that differ from the decoded object differ in the same way before and after. For a custom
@@ -109,10 +109,10 @@ class ChangeDetection:
 
 
 def can_skip_update(resource: Resource, live: Stored, stored: Stored | None) -> bool:
-    """Return whether an update to an identical object stores nothing, so that the live object is the response."""
+    """Return whether an update to an identical object stores nothing, so that the response is the live object."""
     return not live.bytes_differ and versions.is_current(resource, stored)
 
 
 def must_rewrite(resource: Resource, stored: Stored) -> bool:
-    """Return whether any write stores a custom resource again, because its bytes differ in an unknown way."""
+    """Return whether every write stores a custom resource again, because its bytes differ in an unknown way."""
     return resource.custom and stored.bytes_differ

@@ -1,4 +1,4 @@
-"""Decoding of submitted objects: check types, report and drop unknown fields, fill in defaults."""
+"""Decoding of submitted objects: check types, report and drop unknown fields, add defaults."""
 
 import re
 from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def decode_body(write: "Write") -> Object:
-    """Return the request's body as an object of the kind. Reject other bodies with 400."""
+    """Return the body of a create or update as an object of the path's kind. Raises 400 for any other body."""
     request, resource, validation = write.request, write.resource, write.options.validation
     value, duplicates = bodies.decode_object(request, resource)
     try:
@@ -44,7 +44,7 @@ FormatDocument = Callable[[Any], str]  # formats a patched document for an error
 
 
 def decode_patched(write: "Write", value: Any, duplicates: list[str], format_document: FormatDocument) -> Object:
-    """Return a patched document as an object of the kind. Reject other documents with 422 on the field `patch`."""
+    """Return a patched document as an object of the path's kind. Raises 422 on the field `patch` for any other."""
     resource = write.resource
     if not isinstance(value, dict):
         raise _invalid_patch(format_document(value), "couldn't get version/kind; json parse error")
@@ -86,7 +86,7 @@ def _has_group_kind(resource: Resource, value: Object) -> bool:
 
 
 def _first_error(resource: Resource, document: str) -> str:
-    """Return the first error of a document. Its fields may be in another order than those of the patched object."""
+    """Return the first decode error of a document text, whose fields may be in another order than the object's."""
     try:
         decode(resource, encoding.decode(document.encode())[0])
     except codec.DecodeError as error:
@@ -95,7 +95,10 @@ def _first_error(resource: Resource, document: str) -> str:
 
 
 def decode_strategic(write: "Write", value: Object, duplicates: list[str], format_document: FormatDocument) -> Object:
-    """Do the same as `decode_patched` for a strategic merge patch, whose result may name any kind and version."""
+    """Return the result of a strategic merge patch as an object of the path's kind.
+
+    Like `decode_patched`, but the result may name any kind and version.
+    """
     resource = write.resource
     try:
         for key in ("apiVersion", "kind"):
@@ -117,7 +120,7 @@ def _check_strictly(write: "Write", problems: list[str], format_document: Callab
 
 
 def decode_applied(write: "Write", value: Object) -> Object:
-    """Return the result of an apply as an object of the kind. The merge has checked the types already.
+    """Return the result of an apply as an object of the path's kind. The merge has already checked the types.
 
     Nulls that the merge leaves in a custom resource stay: validation rejects them.
     """
@@ -131,7 +134,7 @@ def decode_applied(write: "Write", value: Object) -> Object:
 
 
 def decode(resource: Resource, value: Object) -> tuple[Object, list[str]]:
-    """Return the object with its declared fields, and the paths of the unknown ones. Raises codec.DecodeError."""
+    """Return the object without unknown fields, and the paths of these fields. Raises codec.DecodeError."""
     if resource.custom:
         return pruning.prune(resource.schema, value)
     result = codec.decode(resource.schema, value)
@@ -145,14 +148,17 @@ def decode(resource: Resource, value: Object) -> tuple[Object, list[str]]:
 
 
 def _check_template_generation(annotations: Object) -> None:
-    """Reject a DaemonSet annotation that is not a number. It was a field in an earlier version."""
+    """Raise codec.DecodeError if the templateGeneration annotation of a DaemonSet is not a number.
+
+    The annotation was a field in an earlier API version.
+    """
     text = annotations.get(TEMPLATE_GENERATION, "0")
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
         raise codec.DecodeError(f"strconv.ParseInt: parsing {quote_go(text)}: invalid syntax")
 
 
 def fill_defaults(resource: Resource, obj: Object) -> Object:
-    """Return the object with its kind's defaults."""
+    """Return the object with the default values of its kind."""
     if resource.custom:
         defaulted: Object = defaulting.apply_defaults(resource.schema, obj)
         return defaulted
@@ -164,7 +170,7 @@ def fill_defaults(resource: Resource, obj: Object) -> Object:
 
 
 def _order_problems(request: Request, resource: Resource, unknown: list[str], duplicates: list[str]) -> list[str]:
-    """Return the problems in a real server's order.
+    """Return messages for the unknown and duplicate fields in the order of a real server.
 
     For built-in kinds that is the order in the body. For custom resources and in YAML, duplicate fields come first.
     """

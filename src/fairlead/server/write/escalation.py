@@ -1,4 +1,4 @@
-"""Checks of a write beyond its own verb: create by update, and privilege escalation through roles and bindings."""
+"""Access checks beyond the verb of a write: create by update, and privilege escalation through RBAC objects."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +22,7 @@ _GC_FIELDS: Final = ("ownerReferences", "finalizers", "managedFields")
 
 
 def require_create_access(write: "Write") -> None:
-    """Raise 403 unless the user has the verb create. A PUT or an apply that creates an object needs it too."""
+    """Raise 403 unless the user has the verb create, which a PUT or an apply that creates an object also needs."""
     resource, subresource = write.resource, write.subresource
     require_access(
         write.server.authorizer,
@@ -40,7 +40,7 @@ def require_create_access(write: "Write") -> None:
 
 
 def reject_escalation(write: "Write", obj: Object, old: Object | None) -> None:
-    """Reject a role or binding that grants more than its writer has, unless `escalate` or `bind` allows it."""
+    """Raise 403 for a role or binding that grants more than its writer has, unless `escalate` or `bind` allows it."""
     authorizer = write.server.authorizer
     user, plural = write.request.user, write.resource.plural
     if write.resource.group != GROUP or not isinstance(authorizer, RBAC) or user.is_superuser:
@@ -81,7 +81,7 @@ def _has_aggregation_rule(role: Object) -> bool:
 
 
 def _is_gc_change(obj: Object, old: Object) -> bool:
-    """Return whether an update changes only the fields that garbage collection changes."""
+    """Return whether an update changes only fields that the garbage collector changes."""
     return exactly_equal(_without_gc_fields(obj), _without_gc_fields(old))
 
 

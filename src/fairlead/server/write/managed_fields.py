@@ -1,4 +1,4 @@
-"""Managed fields of written objects: metadata.managedFields after each write."""
+"""Compute metadata.managedFields for each write."""
 
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ _ALL_BUT_STATUS = FieldSet.of(path("metadata"), path("spec"))
 
 
 class RegisteredVersions:
-    """The versions of one kind in the registry (an ownership.KindVersions)."""
+    """The versions of one kind in the registry. Implements ownership.KindVersions."""
 
     def __init__(self, registry: Registry, resource: Resource) -> None:
         self._registry = registry
@@ -41,7 +41,10 @@ class RegisteredVersions:
         return other.schema if other else None
 
     def convert(self, obj: Object, api_version: str) -> Object:
-        """Convert an object. A custom resource is not pruned: undeclared fields are errors in the other version."""
+        """Return the object converted to a version.
+
+        A custom resource is not pruned, so undeclared fields cause errors.
+        """
         resource = self._resource
         if obj.get("apiVersion") == api_version:
             return obj
@@ -56,7 +59,7 @@ class RegisteredVersions:
 
 
 def get_managed_fields(stored: Stored) -> ownership.ManagedFields:
-    """Return the decoded managed fields of a stored object."""
+    """Return the decoded managed fields of a stored object. The result is cached with the object."""
     managed: ownership.ManagedFields | None = stored.derived.get("managed")
     if managed is None:
         managed = stored.derived["managed"] = ownership.decode(stored.object["metadata"].get("managedFields"))
@@ -64,7 +67,7 @@ def get_managed_fields(stored: Stored) -> ownership.ManagedFields:
 
 
 def get_unmanaged(stored: Stored) -> Object:
-    """Return a stored object without its managedFields. The result is the same dict every time."""
+    """Return a stored object without its managedFields. Every call returns the same dict."""
     obj: Object | None = stored.derived.get("unmanaged")
     if obj is None:
         obj = stored.derived["unmanaged"] = remove_managed_fields(stored.object)
@@ -72,6 +75,7 @@ def get_unmanaged(stored: Stored) -> Object:
 
 
 def remove_managed_fields(obj: Object) -> Object:
+    """Return the object without metadata.managedFields."""
     metadata = obj.get("metadata")
     if not metadata or "managedFields" not in metadata:
         return obj
@@ -79,6 +83,7 @@ def remove_managed_fields(obj: Object) -> Object:
 
 
 def set_managed_fields(obj: Object, managed: ownership.ManagedFields) -> Object:
+    """Return the object with metadata.managedFields set to these entries."""
     metadata = dict(obj.get("metadata") or {})
     metadata.pop("managedFields", None)
     if managed:
@@ -87,7 +92,7 @@ def set_managed_fields(obj: Object, managed: ownership.ManagedFields) -> Object:
 
 
 def find_reset_fields(resource: Resource, subresource: str) -> FieldSet | None:
-    """Return the fields that a write on this path never changes, and therefore never owns."""
+    """Return the fields that a write to this (sub)resource never changes and never owns, or None for none."""
     if subresource == "status" and resource.custom:
         return _ALL_BUT_STATUS
     if subresource == "status":
@@ -129,7 +134,7 @@ class FieldTracker:
     def track_server_update(
         self, resource: Resource, live: Stored, obj: Object, manager: str, subresource: str, now: str
     ) -> tuple[Object, ownership.ManagedFields]:
-        """Return an object that the server itself changed, and its managed fields."""
+        """Return an object that the server itself changed, without managedFields, and its managed fields."""
         obj = remove_managed_fields(obj)
         field_write = FieldWrite(
             manager,
@@ -143,9 +148,9 @@ class FieldTracker:
         return set_managed_fields(obj, managed), managed
 
     def apply(self, write: "Write", live: Stored | None, config: Object) -> tuple[Object, ownership.ManagedFields]:
-        """Return the merged object without managedFields, and its managed fields.
+        """Return the object after an apply, without managedFields, and its managed fields.
 
-        If nothing changes, the merged object is the dict of `get_unmanaged`.
+        If nothing changes, the object is the dict of `get_unmanaged`.
         """
         try:
             result = ownership.apply(

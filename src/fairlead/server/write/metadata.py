@@ -1,4 +1,4 @@
-"""Object metadata: the validation of each kind, and the fields that the server sets."""
+"""Object metadata in a write: validation by kind, and the fields that the server sets."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ _ANY_FINALIZER = frozenset(
 
 
 def name_validator(resource: Resource) -> NameValidator:
-    """Return the function that validates names of this kind."""
+    """Return the function that validates object names of this kind."""
     if not resource.group and resource.plural in ("namespaces", "services"):
         return names.label
     if resource.group == "rbac.authorization.k8s.io" or resource.plural in ("poddisruptionbudgets", "events"):
@@ -35,7 +35,7 @@ def name_validator(resource: Resource) -> NameValidator:
 
 
 def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -> list[FieldError]:
-    """Return the errors of an object's metadata.
+    """Return the errors in an object's metadata.
 
     `generic` selects the validation that is common to all kinds: names need only be valid path segments.
     """
@@ -47,7 +47,10 @@ def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -
 
 
 def validate_standard_finalizers(metadata: Metadata, resource: Resource) -> list[FieldError]:
-    """Reject finalizers of most built-in kinds that are neither qualified by a domain nor standard finalizers."""
+    """Return an error for each finalizer that is neither domain-qualified nor a standard one.
+
+    Custom resources and some built-in groups allow any finalizer.
+    """
     errors: list[FieldError] = []
     if resource.custom or resource.group in _ANY_FINALIZER:
         return errors
@@ -67,7 +70,7 @@ _SYSTEM_FIELDS = frozenset(("uid", "creationTimestamp", "deletionTimestamp", "de
 
 
 def remove_system_fields(obj: Object) -> Object:
-    """Return an object to create without the metadata that only the server sets."""
+    """Return a new object without the metadata that only the server may set, such as uid."""
     submitted = obj.get("metadata") or {}
     if _SYSTEM_FIELDS.isdisjoint(submitted):
         return obj
@@ -75,7 +78,7 @@ def remove_system_fields(obj: Object) -> Object:
 
 
 def prepare_create(obj: Object, *, namespace: str, uid: str, now: str) -> Object:
-    """Return a new object with its system metadata. Fields that clients may not set are dropped."""
+    """Return a new object with uid, creationTimestamp and namespace, and without fields that clients may not set."""
     submitted = obj.get("metadata") or {}
     dropped = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
     metadata = {k: v for k, v in submitted.items() if v is not None and k not in dropped}
@@ -89,7 +92,7 @@ def prepare_create(obj: Object, *, namespace: str, uid: str, now: str) -> Object
 
 
 def prepare_update(obj: Object, old: Object) -> Object:
-    """Return a changed object with the metadata that an update cannot change from the live one."""
+    """Return a changed object with the metadata that an update cannot change copied from the live object."""
     metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if v is not None and k != "selfLink"}
     live = old["metadata"]
     if not metadata.get("uid"):
@@ -107,7 +110,7 @@ def prepare_update(obj: Object, old: Object) -> Object:
 
 
 def remove_duplicate_owners(obj: Object) -> tuple[Object, list[str]]:
-    """Return the object without duplicate owner references, and the uid of every reference that was removed."""
+    """Return the object without duplicate ownerReferences, and the uids of the removed references."""
     references = obj.get("metadata", {}).get("ownerReferences")
     if not references or len(references) < 2:
         return obj, []

@@ -1,4 +1,4 @@
-"""The write pipeline: all writes of clients go through `create` or `update` to the store.
+"""The write pipeline: `create` and `update` take every client's write to the store.
 
 A create goes through admission, field ownership, system metadata, the kind's preparation, validation and commit. An
 update does the same with the live object. If nothing changed, it stores nothing. If it removes the last finalizer of an
@@ -62,7 +62,7 @@ _ETCD_PREFIXES = {  # resources whose etcd prefix is not their plural: precondit
 
 @dataclass(slots=True)
 class Write:
-    """One write request and what the pipeline has found out about it."""
+    """One write request, and the facts that the steps of the pipeline collect about it."""
 
     server: "Server"
     request: Request
@@ -80,12 +80,12 @@ class Write:
 
     @property
     def stored(self) -> Stored | None:
-        """The object as it is stored now, or None."""
+        """The object as it is stored now, or None if it does not exist."""
         return self.table.get(self.namespace if self.resource.namespaced else "", self.name)
 
     @property
     def live(self) -> Stored | None:
-        """The object as it is now at the version of the request, or None."""
+        """The object as it is now, at the API version of the request, or None if it does not exist."""
         stored = self.stored
         if stored is None:
             return None
@@ -100,7 +100,7 @@ ComputeUpdate = Callable[[Stored | None], Object]  # from the live object, or No
 
 
 def create(write: Write, obj: Object) -> Stored:
-    """Store a new object and return it. The result of a dry run has no resourceVersion and is not stored."""
+    """Store a new object and return it. After a dry run, the object has no resourceVersion and is not stored."""
     obj = expect_namespace(metadata.remove_system_fields(obj), write)
     obj = remove_duplicate_owners(obj, write, DUPLICATE_OWNERS)
     _admit_create(write, obj)
@@ -173,14 +173,14 @@ def _commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Sto
 
 
 def _remove_resource_version(new_metadata: Object, *, by_update: bool) -> None:
-    """Remove the resourceVersion of a new object. Reject a create whose resourceVersion is a valid version."""
+    """Remove the resourceVersion of a new object. Raises 500 if a create sets a valid resourceVersion."""
     text = new_metadata.pop("resourceVersion", "")
     if text and not by_update and not _version_error(text) and int(text):
         raise unclassified("resourceVersion should not be set on objects to be created")
 
 
 def _prune_and_normalize(write: Write, obj: Object) -> Object:
-    """Return the object as it will be read.
+    """Return the object as a client will read it.
 
     An applied custom resource is pruned only now: a real server stores its undeclared fields and prunes them when it
     reads the object. Untyped numbers are normalized only now: until here 1.0 was not an integer.
@@ -192,14 +192,14 @@ def _prune_and_normalize(write: Write, obj: Object) -> Object:
 
 
 def _restore_empty_values(resource: Resource, obj: Object, with_empty_values: Object) -> Object:
-    """Return the object to validate: with its empty lists and maps, if the kind's validation depends on them."""
+    """Return the object to validate, with its empty lists and maps if the kind's validation depends on them."""
     if resource.validates_empty and "spec" in with_empty_values:
         return {**obj, "spec": with_empty_values["spec"]}
     return obj
 
 
 def _as_merged(write: Write, obj: Object) -> Object:
-    """Return the response to a write that deleted the object: it has the metadata that an apply made empty."""
+    """Return the response to an apply that deleted the object, with the metadata that the apply left empty."""
     obj = _normalize_numbers(write, obj)
     new_metadata, merged = obj["metadata"], write.changes.merged_metadata or {}
     added = {key: value for key, value in merged.items() if key not in new_metadata or key in ("annotations", "labels")}
@@ -215,8 +215,8 @@ def update(
 ) -> tuple[Stored, bool]:
     """Change an object, or create it if the kind or `may_create` permits that. Return it, and whether it is new.
 
-    `compute` returns the new object. `uid` is a precondition on the live object. `owned` says that `compute` has set
-    the managedFields already.
+    `compute` returns the new object for the live one. `uid` is a precondition on the live object. `owned`: `compute`
+    has already set the managedFields.
     """
     resource, server = write.resource, write.server
     live = write.live
@@ -310,7 +310,7 @@ def _put(write: Write, obj: Object, live: Stored | None) -> Stored:
 
 
 def _lost_last_finalizer(new: dict[str, Any], old: dict[str, Any]) -> bool:
-    """Return whether nothing in the metadata keeps an object that is being deleted."""
+    """Return whether an object that is being deleted has neither finalizers nor a grace period left."""
     return "deletionTimestamp" in old and not new.get("finalizers") and not old.get("deletionGracePeriodSeconds")
 
 
@@ -337,14 +337,14 @@ def _requested_version(obj: Object) -> int:
 
 
 def _version_error(version: str) -> str:
-    """Return why a resourceVersion is not a number, or an empty string."""
+    """Return why a resourceVersion is not a number, or "" if it is one."""
     if not (version.isdigit() and version.isascii()):
         return "invalid syntax"
     return "value out of range" if int(version) >= 1 << 64 else ""
 
 
 def expect_namespace(obj: Object, write: Write) -> Object:
-    """Return the object in the namespace of the request. Reject an object of another namespace."""
+    """Return the object with the namespace of the request. Raises 400 if the object names another namespace."""
     submitted = obj.get("metadata") or {}
     namespace = submitted.get("namespace") or ""
     expected = write.namespace if write.resource.namespaced else ""
@@ -359,7 +359,7 @@ def expect_namespace(obj: Object, write: Write) -> Object:
 
 
 def remove_duplicate_owners(obj: Object, write: Write, warning: str) -> Object:
-    """Return the object without duplicate owner references. Warn about them."""
+    """Return the object without duplicate ownerReferences, and warn about them."""
     obj, duplicates = metadata.remove_duplicate_owners(obj)
     if duplicates:
         write.request.warn(warning.format(", ".join(duplicates)))

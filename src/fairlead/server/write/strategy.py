@@ -1,4 +1,4 @@
-"""The strategy of a kind: validation, generation, deletion. It is determined by the kind's Resource."""
+"""The rules of a kind for validation, warnings, generation and deletion."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +25,7 @@ _GO_TYPES = {
 
 
 def validate_create(resource: Resource, obj: Object) -> list[FieldError]:
-    """Return the errors of a new object."""
+    """Return the validation errors of a new object."""
     if resource.custom and (errors := _validate_type_meta(resource, obj)):
         return errors + validation.validate(resource.schema, obj, by_schema=False)
     errors = metadata.validate(obj["metadata"], resource)
@@ -37,7 +37,7 @@ def validate_create(resource: Resource, obj: Object) -> list[FieldError]:
 def validate_update(
     resource: Resource, subresource: str, obj: Object, old: Object, warn: Callable[[str], None]
 ) -> list[FieldError]:
-    """Return the errors of a changed object.
+    """Return the validation errors of a changed object.
 
     The validation of a kind checks the metadata again, so that a real server reports some errors more than once.
     """
@@ -93,14 +93,14 @@ def can_be_removed(resource: Resource, obj: Object) -> bool:
 
 
 def check_delete(resource: Resource, obj: Object) -> None:
-    """Reject the delete of a namespace that must always exist."""
+    """Raise 403 for the delete of a namespace that must always exist, such as default."""
     if resource.kind == "Namespace" and not resource.group and obj["metadata"]["name"] in namespaces.IMMORTAL:
         name = obj["metadata"]["name"]
         raise forbidden(resource, name, "this namespace may not be deleted")
 
 
 def grace_period(resource: Resource, obj: Object, requested: int | None) -> int | None:
-    """Return the grace period of a Pod in seconds, or None for a kind without graceful deletion."""
+    """Return the grace period in seconds for a delete of a Pod, or None for a kind without graceful deletion."""
     if resource.kind != "Pod" or resource.group:
         return None
     spec, status = obj["spec"], obj.get("status") or {}
@@ -116,7 +116,7 @@ def supports_propagation(resource: Resource) -> bool:
 
 
 def orphans_dependents_by_default(resource: Resource) -> bool:
-    """Return whether a delete orphans dependents by default: Jobs and ReplicationControllers leave their Pods."""
+    """Return whether a delete leaves the dependents by default, as for Jobs and ReplicationControllers."""
     return (resource.group, resource.kind) in (("batch", "Job"), ("", "ReplicationController"))
 
 
@@ -128,7 +128,7 @@ def _get(obj: Object, path: str) -> Any:
 
 
 def _validate_type_meta(resource: Resource, obj: Object) -> list[FieldError]:
-    """Validate the kind and apiVersion of a custom resource."""
+    """Return the errors in kind and apiVersion of a custom resource."""
     expected = {"kind": resource.kind, "apiVersion": resource.api_version}
     return [
         field_errors.invalid(key, obj.get(key) or "", f"must be {value}")
@@ -138,7 +138,7 @@ def _validate_type_meta(resource: Resource, obj: Object) -> list[FieldError]:
 
 
 def _validate_replicas(resource: Resource, obj: Object, *, status_only: bool = False) -> list[FieldError]:
-    """Validate the replicas of a custom resource's /scale: integers that are not negative and not too large."""
+    """Return the errors in the /scale replicas of a custom resource: negative, too large or not an integer."""
     errors: list[FieldError] = []
     keys = ("statusReplicasPath",) if status_only else ("specReplicasPath", "statusReplicasPath")
     for key in keys if resource.scale else ():
@@ -154,7 +154,7 @@ def _validate_replicas(resource: Resource, obj: Object, *, status_only: bool = F
 
 
 def _get_integer(obj: Object, parts: list[str]) -> tuple[int, str]:
-    """Return the integer at a path (0 if it is absent) and an error if the value is not an integer."""
+    """Return the integer at a path (0 if absent), and an error message or "" if the value is an integer."""
     value: Any = obj
     for index, part in enumerate(parts):
         if value is None:
@@ -186,7 +186,7 @@ def _warn_about_finalizers(obj: Object, old: Object | None) -> list[str]:
 def _repeat_metadata_errors(
     repetition: MetadataRepetition, update_errors: list[FieldError], new: Object, resource: Resource
 ) -> list[FieldError]:
-    """Return the errors that the validation of a built-in kind reports again."""
+    """Return the metadata errors that the validation of a built-in kind reports a second time."""
     errors: list[FieldError] = []
     if repetition in ("twice", "once", "loosely"):
         errors += update_errors

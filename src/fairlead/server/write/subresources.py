@@ -1,4 +1,4 @@
-"""The parts of an object that a write may change: the main path all but the status, /status only the status."""
+"""The parts of an object that a subresource may change: /status only the status, the main path all but the status."""
 
 from fairlead.server.registry.resource import Object, Resource
 
@@ -7,7 +7,7 @@ _ALWAYS_SUBMITTED = ("managedFields", "resourceVersion")
 
 
 def keep_other_parts(resource: Resource, subresource: str, obj: Object, old: Object) -> Object:
-    """Return `obj` with all parts that this path may not change from the live object `old`."""
+    """Return `obj` with every part that this subresource may not change copied from the live object `old`."""
     if subresource == "status":
         return _keep_all_but_status(resource, obj, old)
     if resource.kind == "Namespace" and not resource.group and not subresource:

@@ -1,4 +1,4 @@
-"""Defaults of the built-in kinds, by Go type: a server sets them when it decodes an object."""
+"""Default values of the built-in kinds, by Go type. A server sets them when it decodes an object."""
 
 from fairlead.server.registry.defaults.apply import apply_defaults
 from fairlead.server.registry.defaults.computed import TEMPLATE_GENERATION

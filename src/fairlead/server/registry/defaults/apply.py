@@ -1,4 +1,4 @@
-"""Apply the defaults of the tables to an object. Parts without any default are not visited."""
+"""Apply the tables of default values to an object. Parts of the object without any default are not visited."""
 
 from collections.abc import Callable
 from functools import cache
@@ -10,7 +10,7 @@ from fairlead.server.schema.nodes import MISSING, Node
 
 
 def apply_defaults(node: Node, obj: Value) -> Value:
-    """Return the object with its defaults. If there is nothing to add, return the same object."""
+    """Return the object with its default values, or `obj` itself if no default is missing."""
     result: Value = _apply(node, obj)
     return result
 
@@ -51,7 +51,7 @@ _Plan = tuple[dict[str, Node], tuple[tuple[str, Any, bool], ...], tuple[Callable
 
 @cache
 def _plan(node: Node) -> _Plan:
-    """Return the children that have defaults, the defaults of fields, and the rules for the whole object."""
+    """Return the children that have defaults, the default values of fields, and the rules for the whole object."""
     name = node.go.name
     children = {key: child for key, child in node.fields.items() if _has_defaults(child)}
     if node.items is not None and _has_defaults(node.items):
@@ -63,13 +63,13 @@ def _plan(node: Node) -> _Plan:
 
 
 def _is_pointer(node: Node, key: str) -> bool:
-    """Return whether Go distinguishes an empty value of a field from an absent one."""
+    """Return whether the Go type of a field is a pointer, so that an empty value differs from an absent one."""
     child = node.fields.get(key)
     return child is not None and bool(child.go.pointer)
 
 
 def _has_defaults(node: Node, seen: frozenset[str] = frozenset()) -> bool:
-    """Return whether this node, or a node below it, has a type with defaults."""
+    """Return whether the type of this node, or of a node below it, has defaults."""
     name = node.go.name
     if name in FIELDS or name in OBJECTS:
         return True

@@ -1,6 +1,6 @@
-"""Defaults that depend on more than one field.
+"""Default values that depend on other fields.
 
-A function takes an object. It returns a changed copy, or the default of one field: MISSING if there is none.
+A function takes an object. It returns a changed copy, or the default value of one field, where MISSING means none.
 """
 
 import re
@@ -25,7 +25,7 @@ _AFFINITY_TIMEOUT: Final = 3 * 60 * 60
 
 
 def pull_policy(field: str) -> Callable[[Value], str]:
-    """Return the default pull policy of the image that a field names."""
+    """Return a function that computes the default imagePullPolicy from the image in `field`."""
 
     def policy(obj: Value) -> str:
         image = _IMAGE.fullmatch(obj.get(field) or "")
@@ -37,12 +37,12 @@ def pull_policy(field: str) -> Callable[[Value], str]:
 
 
 def when(field: str, default: Any, *values: Any) -> Callable[[Value], Any]:
-    """Return the default only if another field has one of these values."""
+    """Return a function that gives `default` if `field` has one of `values`, else MISSING."""
     return lambda obj: default if obj.get(field) in values else MISSING
 
 
 def requests_from_limits(pod: Value) -> Value:
-    """Set the requests of a Pod and its containers to their limits, unless they have requests."""
+    """Set the resource requests of a Pod and its containers to their limits where requests are missing."""
     spec = pod.get("spec") or {}
     result = dict(spec)
     for key in ("containers", "initContainers"):
@@ -66,7 +66,7 @@ def service_links(pod: Value) -> Value:
 
 
 def host_ports(pod: Value) -> Value:
-    """Set the host ports of a Pod on the host's network. Templates do not get them."""
+    """Set the hostPort of each container port of a Pod with hostNetwork. Pod templates do not get it."""
     spec = pod.get("spec") or {}
     if not spec.get("hostNetwork"):
         return pod
@@ -83,7 +83,7 @@ def host_ports(pod: Value) -> Value:
 
 
 def service_account(spec: Value) -> Value:
-    """Make the old and the new field for the service account agree. The new field wins."""
+    """Set serviceAccountName and its old name serviceAccount to the same value. serviceAccountName wins."""
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     return {**spec, "serviceAccountName": name, "serviceAccount": name} if name else spec
 
@@ -96,7 +96,7 @@ def service_ports(spec: Value) -> Value:
 
 
 def ip_modes(service: Value) -> Value:
-    """Set the mode of load balancer addresses to VIP."""
+    """Set the ipMode of load balancer addresses to VIP."""
     balancer = (service.get("status") or {}).get("loadBalancer") or {}
     ingress = balancer.get("ingress") or []
     if (service.get("spec") or {}).get("type") != "LoadBalancer" or not ingress:
@@ -119,7 +119,7 @@ def session_affinity(spec: Value) -> Value:
 
 
 def external_traffic_policy(spec: Value) -> Any:
-    """Return the policy of a Service that clients outside the cluster can reach."""
+    """Return Cluster as the externalTrafficPolicy of a Service that is reachable from outside the cluster."""
     is_external = spec.get("type") in ("NodePort", "LoadBalancer") or spec.get("externalIPs")
     return "Cluster" if is_external else MISSING
 
@@ -129,7 +129,7 @@ def empty_dir(volume: Value) -> Value:
 
 
 def limit_range(item: Value) -> Value:
-    """Set the defaults of limits for containers.
+    """Set `default` and `defaultRequest` of a LimitRange item for containers.
 
     The default limit is the maximum. The default request is the default limit, or else the minimum.
     """
@@ -147,7 +147,7 @@ def allocatable(status: Value) -> Value:
 
 
 def rolling_update(bounds: Value) -> Callable[[Value], Value]:
-    """Return a function that makes RollingUpdate the default strategy, and sets its bounds."""
+    """Return a function that makes RollingUpdate the default strategy, and sets its `bounds`."""
 
     def apply(strategy: Value) -> Value:
         result = {**strategy, "type": strategy.get("type") or "RollingUpdate"}
@@ -177,7 +177,10 @@ def claim_templates(spec: Value) -> Value:
 
 
 def job(job: Value) -> Value:
-    """Copy the labels of the template. Set one completion, unless the parallelism is set."""
+    """Copy the labels of the Pod template to a Job.
+
+    Set completions to 1 if neither completions nor parallelism is set.
+    """
     spec = job.get("spec") or {}
     result = dict(spec)
     if "completions" not in spec and "parallelism" not in spec:
@@ -203,17 +206,20 @@ def template_generation(daemon_set: Value) -> Value:
 
 
 def pod_cidrs(spec: Value) -> Value:
-    """Make podCIDR and podCIDRs of a node agree."""
+    """Set podCIDR to the first of podCIDRs, or podCIDRs to podCIDR."""
     return _sync_first(spec, "podCIDR", "podCIDRs", lambda text: text)
 
 
 def pod_ips(status: Value) -> Value:
-    """Make podIP and podIPs agree."""
+    """Set podIP to the first of podIPs, or podIPs to podIP."""
     return _sync_first(status, "podIP", "podIPs", lambda text: {"ip": text})
 
 
 def _sync_first(value: Value, single: str, plural: str, item: Callable[[str], Any]) -> Value:
-    """Make a field and the first item of a list agree. If both are set and differ, the field wins."""
+    """Make the field `single` and the first item of the list `plural` agree.
+
+    If both are set and differ, `single` wins.
+    """
     first, items = value.get(single), value.get(plural) or []
     if first:
         return value if items[:1] == [item(first)] else {**value, plural: [item(first)]}
@@ -269,7 +275,7 @@ def namespace_label(namespace: Value) -> Value:
 
 
 def string_data(secret: Value) -> Value:
-    """Move stringData, which is write-only, into data."""
+    """Move the values of stringData, which is write-only, into data."""
     texts = secret.get("stringData")
     if not texts:
         return secret

@@ -1,4 +1,4 @@
-"""The defaults of each Go type: values of absent fields, and rules that compute a whole object."""
+"""The default values of each Go type: of absent fields, and by functions that compute a whole object."""
 
 from collections.abc import Callable
 from typing import Any, Final

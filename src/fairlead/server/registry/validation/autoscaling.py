@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers, in the version that has all fields."""
+"""Validation of HorizontalPodAutoscalers, in v2, and of the only target of v1."""
 
 from typing import Final
 
@@ -41,14 +41,17 @@ def _max_replicas(spec: Scope) -> Errors:
 
 
 def _api_group(reference: Scope) -> Errors:
-    """Require an API group, except for ReplicationControllers: of the core kinds, only they can be scaled."""
+    """Require an API group in scaleTargetRef, except for ReplicationController, the only scalable core kind."""
     version = reference.text("apiVersion")
     if "/" not in version and not (version == "v1" and reference.get("kind") == "ReplicationController"):
         yield reference.invalid("apiVersion", "apiVersion must specify API group", version)
 
 
 def _either(first: str, second: str, missing: str, both: str = "") -> Rule:
-    """Require one of two targets. `both`: the message if both are set; an empty one allows both."""
+    """Require one of two target fields.
+
+    `missing` is the error if neither is set, `both` the error if both are set; an empty `both` allows both.
+    """
 
     def rule(target: Scope) -> Errors:
         is_set = [target.get(key) is not None for key in (first, second)]
@@ -138,7 +141,7 @@ def _metric(metric: Scope) -> Errors:
 
 
 def _v1_target(spec: Scope) -> Errors:
-    """Check the only target of autoscaling/v1. Errors name the metric of autoscaling/v2 that it stands for."""
+    """Check targetCPUUtilizationPercentage of autoscaling/v1. Errors name the v2 metric for which it stands."""
     percent = spec.get("targetCPUUtilizationPercentage")
     if percent is not None and percent <= 0:
         key = "metrics[0].resource.target.averageUtilization"

@@ -1,4 +1,4 @@
-"""Jobs and CronJobs."""
+"""Validation of Jobs and CronJobs."""
 
 from typing import Final
 
@@ -71,7 +71,7 @@ def _not_indexed(spec: Scope) -> Errors:
 
 
 def _many_indexes(spec: Scope) -> Errors:
-    """Limit how many indexes run and fail if a Job has very many, each with its own backoff limit."""
+    """Require smaller limits for parallelism and failed indexes if an indexed Job has very many completions."""
     if spec.number("completions") <= _MAX_INDEXES or spec.get("backoffLimitPerIndex") is None:
         return
     if spec.get("maxFailedIndexes") is None:
@@ -140,7 +140,7 @@ def _immutable_completions(job: Scope) -> Errors:
 
 
 def _immutable_template(job: Scope) -> Errors:
-    """Reject a change of the template. A suspended Job without Pods may change scheduling and resources."""
+    """Reject a change of the Pod template. A suspended Job without Pods may change scheduling and resources."""
     status, template = job.old_value("status") or {}, job.inside("spec").inside("template")
     suspended = [item.get("status") for item in status.get("conditions") or () if item.get("type") == "Suspended"]
     has_stopped = not status.get("startTime") or "True" in suspended
@@ -155,7 +155,10 @@ def _immutable_template(job: Scope) -> Errors:
 
 
 def _immutable_part(spec: Object, old: Object) -> Object:
-    """Return a pod spec without scheduling, and without the resources of containers that kept their place and name."""
+    """Return a Pod spec without the fields that a suspended Job may change.
+
+    These are the scheduling fields, and the resources of containers that kept their position and name.
+    """
     part = {key: value for key, value in spec.items() if key not in _SCHEDULING}
     part["affinity"] = {key: value for key, value in (spec.get("affinity") or {}).items() if key != "nodeAffinity"}
     for key in ("containers", "initContainers"):

@@ -1,4 +1,4 @@
-"""CertificateSigningRequests."""
+"""Validation of CertificateSigningRequests."""
 
 import base64
 from typing import Final

@@ -1,4 +1,4 @@
-"""PriorityClasses, RuntimeClasses and IngressClasses."""
+"""Validation of PriorityClasses, RuntimeClasses and IngressClasses."""
 
 from typing import Final
 

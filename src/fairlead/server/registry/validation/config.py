@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets."""
+"""Validation of ConfigMaps and Secrets."""
 
 import base64
 import binascii
@@ -21,7 +21,7 @@ _ACCOUNT: Final = "kubernetes.io/service-account.name"
 
 
 def _immutable_if_marked(*keys: str) -> Rule:
-    """Reject changes of an object that is marked as immutable."""
+    """Return a rule that rejects changes of `keys` in an object with `immutable: true`."""
 
     def rule(obj: Scope) -> Errors:
         if obj.old is None or not obj.old_value("immutable"):
@@ -52,7 +52,7 @@ def _keys_in_both(config_map: Scope) -> Errors:
 
 
 def _text_size(data: Object) -> int:
-    """Return the size of all values. It is exact only if it is close to the limit."""
+    """Return the size of all values in bytes. The result is exact only if it is close to the limit."""
     letters = sum(map(len, data.values()))
     return letters if letters * 4 <= _MAX_SIZE // 2 else sum(len(text.encode()) for text in data.values())
 
@@ -77,7 +77,7 @@ def _secret_size(secret: Scope) -> Errors:
 
 
 def _secret_type(secret: Scope) -> Errors:
-    """Require the keys and annotations that the type of a Secret needs."""
+    """Require the data keys and annotations that the type of a Secret needs."""
     kind, data = secret.text("type"), secret.map("data")
     for key in _REQUIRED_KEYS.get(kind, ()):
         if key not in data or (key == "ssh-privatekey" and not data[key]):
@@ -92,7 +92,7 @@ def _secret_type(secret: Scope) -> Errors:
 
 
 def _json_problem(encoded: str) -> str:
-    """Return why a value is not JSON, or an empty string."""
+    """Return why a base64 value is not JSON, or "" if it is JSON."""
     try:
         encoding.decode(base64.b64decode(encoded))
     except (encoding.BadJSON, binascii.Error) as error:

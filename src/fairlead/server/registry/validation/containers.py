@@ -1,4 +1,4 @@
-"""The containers of a Pod. The parent of a container's scope is the scope of its pod spec."""
+"""Validation of the containers of a Pod. The parent of a container's scope is the scope of its Pod spec."""
 
 import re
 from typing import Final
@@ -52,7 +52,10 @@ _HEADER_MESSAGE: Final = (
 
 
 def container(container: Scope, *, volumes: dict[str, Object], is_repeated: bool, is_init: bool) -> Errors:
-    """Check one container. `volumes` are the valid volumes of its Pod; `is_repeated`: an earlier one has its name."""
+    """Check one container.
+
+    `volumes` are the valid volumes of the Pod. `is_repeated`: an earlier container has the same name.
+    """
     yield from apply(_BEFORE_VOLUMES, container)
     yield from volume_mounts(container, volumes)
     yield from volume_devices(container, volumes)
@@ -72,7 +75,7 @@ def container(container: Scope, *, volumes: dict[str, Object], is_repeated: bool
 
 
 def image_without_spaces(container: Scope) -> Errors:
-    """Reject spaces around the name of an image. Templates may have them."""
+    """Reject an image name with leading or trailing spaces. Pod templates may have them."""
     image = container.text("image")
     if image != image.strip():
         yield container.invalid("image", "must not have leading or trailing whitespace")
@@ -95,7 +98,7 @@ def _http_headers(get: Scope) -> Errors:
 
 
 def _ends_before_kill(sleep: Scope) -> Errors:
-    """Reject a hook that sleeps longer than its container has until it is killed."""
+    """Reject a preStop sleep that is longer than the termination grace period."""
     seconds, grace = sleep.number("seconds"), sleep.parent.parent.parent.get("terminationGracePeriodSeconds")
     if grace is not None and not 0 <= seconds <= grace:
         message = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
@@ -113,7 +116,7 @@ _HANDLERS: Final[dict[str, tuple[Rule, ...]]] = {
 
 
 def _one_handler(handler: Scope) -> Errors:
-    """Require exactly one handler, of a hook or a probe."""
+    """Require exactly one handler in a lifecycle hook or a probe."""
     keys = [key for key in _HANDLERS if handler.get(key) is not None]
     if not keys:
         yield handler.required("", "must specify a handler type")
@@ -145,7 +148,7 @@ _HOOKS_AND_PROBES: Final = (
 
 
 def host_ports_once(*containers: Scope) -> Errors:
-    """Reject a port of the host that several ports of containers ask for."""
+    """Reject a hostPort that several container ports use."""
     taken: set[str] = set()
     for container in containers:
         for item in container.each("ports"):
@@ -157,7 +160,7 @@ def host_ports_once(*containers: Scope) -> Errors:
 
 
 def _one_value_source(source: Scope) -> Errors:
-    """Require exactly one source of a variable's value, and no literal value beside it."""
+    """Require exactly one field in the valueFrom of an environment variable, and no `value` beside it."""
     keys = [key for key in _VALUE_SOURCES if source.get(key) is not None]
     if not keys:
         *most, last = (f"`{key}`" for key in _VALUE_SOURCES)
@@ -169,7 +172,7 @@ def _one_value_source(source: Scope) -> Errors:
 
 
 def _one_env_source(source: Scope) -> Errors:
-    """Require exactly one ConfigMap or Secret. A real server does not name the one source."""
+    """Require exactly one ConfigMap or Secret in an envFrom item. As on a real server, errors have no item index."""
     keys = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
     if not keys:
         yield source.parent.invalid("envFrom", "must specify one of: `configMapRef` or `secretRef`", "")
@@ -178,7 +181,7 @@ def _one_env_source(source: Scope) -> Errors:
 
 
 def file_key_volumes(container: Scope, volumes: dict[str, Object]) -> Errors:
-    """Require that variables are read from files of emptyDir volumes."""
+    """Require that each fileKeyRef of an environment variable names an emptyDir volume."""
     if not any("valueFrom" in variable for variable in container.items("env")):
         return  # Most containers have no such variable, and some have thousands of others.
     for variable in container.each("env"):
@@ -193,7 +196,7 @@ def file_key_volumes(container: Scope, volumes: dict[str, Object]) -> Errors:
 
 
 def _resize_policies(container: Scope) -> Errors:
-    """Check resize policies. A real server names the one policy only for duplicates."""
+    """Check resize policies. As on a real server, only errors about duplicates have an item index."""
     for policy in container.each("resizePolicy"):
         yield from _UNIQUE_RESOURCE(policy)
         for key, allowed in _RESIZE_VALUES:
@@ -211,7 +214,7 @@ _RESIZE_VALUES: Final = (("resourceName", ("cpu", "memory")), ("restartPolicy", 
 
 
 def _claims(resources: Scope) -> Errors:
-    """Check the references to resource claims: each names a whole claim, or one request of it, and only once."""
+    """Check the resource claims of a container: each names a claim of the Pod, or one request of a claim, only once."""
     seen: set[str] = set()
     pod_claims = {claim.get("name") or "" for claim in resources.parent.parent.items("resourceClaims")}
     for claim in resources.each("claims"):
@@ -251,7 +254,7 @@ def resource_requirements(resources: Scope) -> Errors:
 
 
 def resource_name(name: str) -> list[str]:
-    """Check the name of a resource that a container can request: a standard one, or an extended one."""
+    """Return messages if a container cannot request a resource of this name: it must be standard or extended."""
     messages = list(qualified_name(name))
     if "/" not in name:
         if name in _STANDARD_RESOURCES or name.startswith("hugepages-"):
@@ -279,7 +282,7 @@ def _amount(resources: Scope, key: str, name: str, amount: str) -> Errors:
 
 
 def _can_overcommit(name: str) -> bool:
-    """Return whether requests may exceed what a node has: for standard resources and those of Kubernetes itself."""
+    """Return whether a resource can be overcommitted: the standard resources and those in kubernetes.io."""
     return ("/" not in name and not name.startswith("hugepages-")) or "kubernetes.io/" in name
 
 

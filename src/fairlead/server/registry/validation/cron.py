@@ -1,4 +1,4 @@
-"""Cron schedules and time zones: problems, worded as a real server's parser words them."""
+"""Cron schedules and time zones, with the error messages of a real server's parser."""
 
 import re
 from typing import Final
@@ -22,7 +22,7 @@ _PART: Final = re.compile(r"[A-Za-z0-9._+-]*")
 
 
 def schedule_problem(schedule: str) -> str:
-    """Return why a schedule cannot be parsed, or an empty string."""
+    """Return why a cron schedule cannot be parsed, or "" if it can."""
     if schedule.startswith(("TZ=", "CRON_TZ=")):
         zone, _, schedule = schedule.partition(" ")
         name = zone.partition("=")[2]
@@ -86,14 +86,14 @@ def _range_problem(text: str, low: int, high: int, named: dict[str, int]) -> str
 
 
 def _parse_number(text: str) -> int | str:
-    """Return the number, or the message that it is not one."""
+    """Return the number that `text` stands for, or an error message."""
     if re.fullmatch(r"[-+]?\d+", text):
         return int(text) if int(text) >= 0 else f"negative number ({int(text)}) not allowed: {text}"
     return f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax'
 
 
 def time_zone_problem(zone: str) -> str:
-    """Return why a name does not name a time zone, or an empty string."""
+    """Return why a name is not a time zone, or "" if it is one."""
     if not zone:
         return "timeZone must be nil or non-empty string"
     parts = zone.split("/")

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: names, versions, schemas, and immutable fields."""
+"""Validation of CustomResourceDefinitions: names, versions, schemas and immutable fields."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -56,12 +56,12 @@ def definition(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def status(new: Object, old: Object | None) -> list[FieldError]:
-    """Accept any status. A real server does not validate `status.storedVersions` when a client writes the status."""
+    """Return no errors. A real server does not validate `status.storedVersions` when a client writes the status."""
     return []
 
 
 def warnings(new: Object, old: Object | None) -> list[str]:
-    """Return a warning for each format that the server does not know and ignores."""
+    """Return a warning for each schema `format` that the server does not know and therefore ignores."""
     texts: dict[str, None] = {}
     for version in lookup(new, "spec.versions") or ():
         for schema in _subschemas(lookup(version, _SCHEMA) or {}):
@@ -98,7 +98,7 @@ def _group(group: str) -> Iterable[str]:
 
 
 def _label(text: str) -> list[str]:
-    """Check a DNS-1035 label. All problems are in one message."""
+    """Return at most one message with all problems of a DNS-1035 label."""
     messages = list(dns_1035_label(text))
     return [",".join(messages)] if messages else []
 
@@ -135,7 +135,7 @@ def _one_storage_version(spec: Scope) -> Errors:
 
 
 def _versions_error(spec: Scope, message: str) -> FieldError:
-    """Return an error that shows the versions as the Go type inside a real server: without fields that all share."""
+    """Return an error whose value shows the versions as Go's internal type: without fields equal in all versions."""
     versions: list[Object] = spec.get("versions") or []
     differing = {key for key in _SHARED if any(v.get(key) != versions[0].get(key) for v in versions)}
     shown = [
@@ -173,7 +173,10 @@ _CONVERSION: Final = first_error(
 
 
 def _owners(spec: Scope, get: Callable[[Object], Any]) -> Iterator[tuple[Object, Scope]]:
-    """Yield each version, and the scope that owns a field of it. If all versions share the field, yield the spec."""
+    """Yield each version with the scope that errors about one of its fields name.
+
+    If the field is equal in all versions, yield only one version with the scope of the spec.
+    """
     versions = spec.items("versions")
     if versions and all(get(version) == get(versions[0]) for version in versions):
         yield versions[0], Scope(versions[0], None, spec)
@@ -195,7 +198,7 @@ def _schemas(spec: Scope) -> Errors:
 
 
 def _root_keywords(schema: Object, path: str) -> Errors:
-    """Allow few keywords at the root of a schema if the status is a subresource: it is validated by itself."""
+    """Reject most keywords at the root of a schema if the kind has /status, because the status is validated alone."""
     kind = schema.get("type") or ""
     if kind not in ("", "object"):
         message = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
@@ -212,7 +215,7 @@ def _go_name(key: str) -> str:
 
 
 def _json_path(*starts: str) -> Callable[[str], Iterable[str]]:
-    """Return a check of a simple JSON path. `starts`: where it may point; none: anywhere."""
+    """Return a check of a simple JSON path, which must begin with one of `starts` if any are given."""
     places = " or ".join(start.rstrip(".") for start in starts)
 
     def check(path: str) -> Iterable[str]:
@@ -251,7 +254,10 @@ _COLUMNS: Final = each(
 
 
 def _version_parts(spec: Scope) -> Errors:
-    """Check schemas, subresources, columns and selectable fields. Errors of what all versions share name the spec."""
+    """Check schemas, subresources, columns and selectable fields.
+
+    Errors about parts equal in all versions name the spec.
+    """
     errors = list(_schemas(spec))
     for _, owner in _owners(spec, lambda version: version.get("subresources")):
         errors += _SUBRESOURCES(owner)
@@ -320,7 +326,7 @@ def _stored_versions(definition: Scope) -> Errors:
 
 
 def _approval(definition: Scope) -> Errors:
-    """Require an annotation that approves a definition in a group of the Kubernetes community."""
+    """Require the annotation api-approved.kubernetes.io for a CRD in a group of the Kubernetes community."""
     if not f".{definition.get('spec.group') or ''}".endswith((".k8s.io", ".kubernetes.io")):
         return
     approval, old = (

@@ -1,4 +1,4 @@
-"""Endpoints and EndpointSlices: the addresses behind a Service."""
+"""Validation of Endpoints and EndpointSlices."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -114,7 +114,7 @@ def _slice_addresses(endpoint: Scope) -> Errors:
 
 
 def _hints(key: str, check: Check) -> Rule:
-    """Check the zones or nodes that should use an endpoint."""
+    """Return a rule for the zone or node hints of an endpoint."""
     items = each(key, field("name").check(check, zero=""), field("name").unique())
 
     def rule(hints: Scope) -> Errors:
@@ -141,7 +141,7 @@ _IMMUTABLE: Final = field("addressType").immutable(zero="")
 
 
 def endpoint_slice(new: Object, old: Object | None) -> list[FieldError]:
-    """Check an EndpointSlice. If its address type changed, a real server reports that alone."""
+    """Return the errors of an EndpointSlice. If its addressType changed, a real server reports only that."""
     scope = Scope(new, old)
     change = list(_IMMUTABLE(scope))
     return apply([_ADDRESS_TYPE] if change else _SLICE, scope) + change

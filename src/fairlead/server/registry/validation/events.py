@@ -1,4 +1,4 @@
-"""Events: the rules of the core group, and the stricter rules of events.k8s.io."""
+"""Validation of Events: the rules of the core group, and the stricter rules of events.k8s.io."""
 
 from typing import Final
 
@@ -11,9 +11,9 @@ _MAX_LENGTHS: Final = {"reportingInstance": 128, "action": 128, "reason": 128, "
 
 
 def _namespace(event: Scope) -> Errors:
-    """Check that an Event without eventTime is in the namespace of its involvedObject.
+    """Require that an Event without eventTime is in the namespace of its involvedObject.
 
-    An Event about a cluster-scoped object is in default; with an eventTime it may also be in kube-system.
+    An Event about a cluster-scoped object must be in default, or with an eventTime in default or kube-system.
     """
     namespace, other = event.text("metadata.namespace"), event.text("involvedObject.namespace")
     has_time = bool(event.get("eventTime"))
@@ -77,7 +77,7 @@ _STRICT: Final = (
 
 
 def strict_event(new: Object, old: Object | None) -> list[FieldError]:
-    """Check an Event of events.k8s.io. Errors use the names that the core group has for its fields."""
+    """Return the errors of an events.k8s.io Event. As on a real server, they use the field names of the core group."""
     return apply(_STRICT, Scope(_with_core_names(new), None if old is None else _with_core_names(old)))
 
 

@@ -1,4 +1,4 @@
-"""Checks of single values: names, ports, addresses, paths. Each returns messages: what is wrong with the value."""
+"""Checks of single values: names, ports, addresses, paths. A check returns messages that say what is wrong."""
 
 import ipaddress
 import re
@@ -36,7 +36,7 @@ path_segment: Final[Check] = names.path_segment
 
 
 def port(value: Any) -> Iterable[str]:
-    """Check the number or the name of a port."""
+    """Check a port number or port name."""
     return port_name(value) if isinstance(value, str) else port_number(value)
 
 
@@ -63,7 +63,7 @@ def variable_name(name: str) -> Iterable[str]:
 
 
 def config_key(key: str) -> Iterator[str]:
-    """Check a key of a ConfigMap or Secret: it can become a file name."""
+    """Check a key of a ConfigMap or Secret, which can become a file name."""
     if len(key) > 253:
         yield "must be no more than 253 characters"
     if not _CONFIG_KEY.fullmatch(key):
@@ -75,7 +75,7 @@ def config_key(key: str) -> Iterator[str]:
 
 
 def are_ordinary_config_keys(keys: Iterable[str]) -> bool:
-    """Return whether `config_key` accepts all these keys: a fast test for the common case."""
+    """Return whether all keys are certainly valid for `config_key`: a fast test for the common case."""
     return all(map(_ORDINARY_KEY.fullmatch, keys))
 
 
@@ -84,7 +84,7 @@ def group_version(text: str) -> Iterable[str]:
 
 
 def count_or_percent(value: Any) -> Iterable[str]:
-    """Check a count, or a percentage of at most 100%."""
+    """Check a number that is not negative, or a percentage of at most 100%."""
     if not isinstance(value, str):
         return () if value is None or value >= 0 else (NOT_NEGATIVE,)
     if not _PERCENT.fullmatch(value):
@@ -93,7 +93,7 @@ def count_or_percent(value: Any) -> Iterable[str]:
 
 
 def parse_address(text: str) -> IPAddress | None:
-    """Parse an address. An address with a zone is not valid: only one host knows what it means."""
+    """Return the IP address in a text, or None. An address with a zone such as %eth0 is not valid."""
     try:
         return ipaddress.ip_address(text.replace("%", " "))
     except ValueError:
@@ -101,12 +101,12 @@ def parse_address(text: str) -> IPAddress | None:
 
 
 def strip_leading_zeros(text: str) -> str:
-    """Remove the zeros before the numbers of an IPv4 address."""
+    """Return an IPv4 address without leading zeros in its numbers."""
     return re.sub(r"(?<!\d)0+(?=\d)", "", text) if "." in text else text
 
 
 def ip_address(text: str) -> Iterable[str]:
-    """Check an address that every parser reads in the same way."""
+    """Check an IP address. Texts that some parsers read differently, such as 010.0.0.1, are errors."""
     stripped = text if ":" in text else strip_leading_zeros(text)
     address = parse_address(stripped)
     if address is None:
@@ -119,7 +119,7 @@ def ip_address(text: str) -> Iterable[str]:
 
 
 def endpoint_address(text: str, address: IPAddress) -> Iterator[str]:
-    """Check that other hosts can reach an address."""
+    """Check that other hosts can reach an address: it is not loopback, link-local or unspecified."""
     if address.is_unspecified:
         yield f"may not be unspecified ({text})"
     if address.is_loopback:
@@ -131,7 +131,7 @@ def endpoint_address(text: str, address: IPAddress) -> Iterator[str]:
 
 
 def cidr(text: str) -> Iterable[str]:
-    """Check a range of addresses in CIDR notation."""
+    """Check an address range in CIDR notation."""
     try:
         if "/" not in text:
             return (_CIDR,)
@@ -155,14 +155,14 @@ def path_without_parents(path: str) -> Iterable[str]:
 
 
 def relative_path(path: str) -> Iterator[str]:
-    """Check a path that stays below its start."""
+    """Check that a path is relative and has no `..` element."""
     if path.startswith("/"):
         yield "must be a relative path"
     yield from path_without_parents(path)
 
 
 def volume_file_path(path: str) -> Iterator[str]:
-    """Check the path of a file that a volume creates: the kubelet reserves names that start with two dots."""
+    """Check the path of a file in a volume. The kubelet reserves names that start with two dots."""
     yield from relative_path(path)
     if path.startswith("..") and path != ".." and not path.startswith("../"):
         yield "must not start with '..'"

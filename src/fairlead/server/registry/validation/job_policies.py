@@ -1,4 +1,4 @@
-"""Pod failure policies and success policies of Jobs."""
+"""Validation of the Pod failure policies and success policies of Jobs."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ _MAX_INDEXES_LENGTH: Final = 64 * 1024
 
 
 def _word(key: str, *allowed: str) -> Rule:
-    """Require one of these words. The message lists them as Go's %q does."""
+    """Require one of the `allowed` values. The error message lists them as Go's %q does."""
     return field(key).required_enum(*allowed, detail=f"valid values: [{' '.join(map(field_errors.quote_go, allowed))}]")
 
 
@@ -95,7 +95,7 @@ _SUCCESS_RULES: Final = (field("rules").max_items(_MAX_RULES), each("rules", _su
 
 
 def success_policy(spec: Scope) -> Errors:
-    """Check which indexes, or how many of them, are enough for a Job to succeed."""
+    """Check the successPolicy of a Job: which indexes, or how many of them, must succeed."""
     if spec.get("successPolicy") is None:
         return
     policy = spec.inside("successPolicy")
@@ -111,7 +111,7 @@ def success_policy(spec: Scope) -> Errors:
 
 
 def count_indexes(text: str, completions: int) -> tuple[int, str]:
-    """Return how many indexes intervals such as 0,2-4 have, and what is wrong with the intervals, if anything."""
+    """Return how many indexes intervals such as 0,2-4 contain, and an error message or ""."""
     total, last = 0, -1
     for part in text.split(",") if text else ():
         ends = part.split("-")

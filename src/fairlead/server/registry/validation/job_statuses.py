@@ -1,6 +1,6 @@
-"""The status of a Job: a Job ends with all the fields that belong to its end, and never starts again.
+"""Validation of the status of a Job: a Job ends once, with all fields of its end, and never starts again.
 
-As on a real server, most rules apply only if an update changes the fields that they are about.
+As on a real server, most rules apply only if an update changes the fields that they check.
 """
 
 from typing import Any, Final
@@ -46,7 +46,7 @@ def job(new: Object, old: Object | None) -> list[FieldError]:
 
 
 def _uncounted_pods(change: _Change) -> Errors:
-    """Require the uid of each Pod that ended and is not counted yet, once."""
+    """Reject empty and duplicate uids of Pods in uncountedTerminatedPods."""
     seen: set[str] = set()
     for key in ("uncountedTerminatedPods.succeeded", "uncountedTerminatedPods.failed"):
         for index, uid in enumerate(change.status.items(key)):
@@ -58,7 +58,7 @@ def _uncounted_pods(change: _Change) -> Errors:
 
 
 def _end(change: _Change) -> Errors:
-    """Check the conditions and times of a Job that ends."""
+    """Check the conditions and times of a Job that completes or fails."""
     status, true = change.status, change.true
     start, end = status.get("startTime"), status.get("completionTime")
     changes_end = change.changes_condition("Complete") or change.changes("completionTime")
@@ -81,7 +81,7 @@ def _end(change: _Change) -> Errors:
 
 
 def _finished(change: _Change) -> Errors:
-    """Require a finished Job to have a start time and no Pods that are active or not counted."""
+    """Require a finished Job to have a start time, and no Pods that are active or not yet counted."""
     status, spec = change.status, change.spec
     if not change.is_finished:
         return
@@ -135,7 +135,7 @@ def _success_criteria(change: _Change) -> Errors:
 
 
 def _irreversible_changes(change: _Change) -> Errors:
-    """Reject counters that shrink, ends that are taken back, and times that change."""
+    """Reject counters that decrease, final conditions that disappear, and start times that change."""
     status, old, spec = change.status, change.old, change.spec
     for kind in ("Failed", "Complete", "FailureTarget"):
         if kind in change.was_true - change.true:

@@ -1,4 +1,4 @@
-"""Leases."""
+"""Validation of Leases."""
 
 from typing import Final
 

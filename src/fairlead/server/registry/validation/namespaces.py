@@ -1,4 +1,4 @@
-"""Namespaces."""
+"""Validation of Namespaces."""
 
 import re
 from typing import Final
@@ -25,7 +25,7 @@ def _finalizers_and_phase(namespace: Scope) -> Errors:
 
 
 def _pod_security_labels(namespace: Scope) -> Errors:
-    """Check the labels of pod security admission that an update changes."""
+    """Check the pod-security.kubernetes.io labels that an update changes."""
     labels, old = namespace.map("metadata.labels"), namespace.old_value("metadata.labels") or {}
     for mode in ("enforce", "audit", "warn"):
         key = f"pod-security.kubernetes.io/{mode}"

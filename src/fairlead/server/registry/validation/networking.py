@@ -1,4 +1,4 @@
-"""Ingresses and NetworkPolicies."""
+"""Validation of Ingresses and NetworkPolicies."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ _SERVICE_NAME: Final = field("service.name").required(dns_label)
 
 
 def _backend(backend: Scope) -> Errors:
-    """Require a backend to be either a Service or another resource."""
+    """Require an Ingress backend to be either a Service or another resource."""
     has_service, has_resource = (backend.get(key) is not None for key in ("service", "resource"))
     if has_service and has_resource:
         yield backend.invalid("", "cannot set both resource and service backends", "")
@@ -162,7 +162,7 @@ _CIDR: Final = field("cidr").required(cidr)
 
 
 def _policy_rules(key: str, peers: str) -> Rule:
-    """Check the rules for one direction of traffic."""
+    """Return a rule for the ingress or egress rules of a NetworkPolicy."""
     return each(
         key,
         each("ports", field("protocol").enum("TCP", "UDP", "SCTP", always=True), field("port").check(port), _end_port),

@@ -1,4 +1,4 @@
-"""Deprecated labels of nodes, and warnings of their use."""
+"""Deprecated node labels, and the warnings about them."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -19,7 +19,7 @@ DEPRECATED: Final = {
 
 
 def term_warnings(term: Object, path: str, *, check_values: bool) -> Iterator[str]:
-    """Yield the warnings of a node selector term. `check_values`: warn of values that no label can have, too."""
+    """Yield the warnings about a node selector term. `check_values`: also warn about values that no label can have."""
     for index, requirement in enumerate(term.get("matchExpressions") or ()):
         field, key = f"{path}.matchExpressions[{index}]", requirement.get("key") or ""
         if key in DEPRECATED:

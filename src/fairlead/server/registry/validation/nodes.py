@@ -1,4 +1,4 @@
-"""Nodes: taints, Pod CIDRs, capacity."""
+"""Validation of Nodes: taints, Pod CIDRs, capacity."""
 
 import ipaddress
 from typing import Final

@@ -1,4 +1,4 @@
-"""PersistentVolumes."""
+"""Validation of PersistentVolumes."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""The warnings of a real server for pods, claims and volumes.
+"""Warnings about Pods, claims and volumes, as a real server sends them.
 
-It warns of selectors that match nothing, deprecated labels and volume sources, fractions of bytes, and list items that
-an apply can lose because an earlier item has the same key.
+The warnings are about selectors that match nothing, deprecated labels and volume sources, fractions of bytes, and list
+items that an apply can lose because an earlier item has the same key.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,12 +36,12 @@ _OLD_SOURCES: Final = {  # the name in the warning, and the minor versions that 
 
 
 def pod(new: Object, old: Object | None) -> list[str]:
-    """Return the warnings of a new Pod."""
+    """Return the warnings about a new Pod."""
     return list(_spec_warnings(Scope(new).inside("spec"))) if old is None else []
 
 
 def template(*path: str) -> Warner:
-    """Return a function that returns the warnings of the pod template at a path, if the generation changed."""
+    """Return a function for the warnings about the Pod template at a path. It warns only if the generation changed."""
 
     def warnings(new: Object, old: Object | None) -> list[str]:
         if old is not None and new["metadata"].get("generation") == old["metadata"].get("generation"):
@@ -115,7 +115,7 @@ def _volume_warnings(volume: Scope) -> Iterator[str]:
 
 
 def _old_sources(volume: Object) -> Iterator[str]:
-    """Yield the warnings of the deprecated sources of a Pod's volume or a PersistentVolume."""
+    """Yield the warnings about deprecated sources of a Pod's volume or a PersistentVolume."""
     for key, (name, deprecated, removed) in _OLD_SOURCES.items():
         if volume.get(key) is not None:
             yield f"{name}: deprecated in v1.{deprecated}, non-functional in v1.{removed}+"
@@ -140,7 +140,7 @@ def _fractions(scope: Scope, key: str, *names: str) -> Iterator[str]:
 
 
 def _hidden_variables(container: Scope) -> Iterator[str]:
-    """Yield a warning for each variable that replaces an earlier one and does not refer to it."""
+    """Yield a warning for each environment variable that replaces an earlier one without referring to it."""
     seen: set[str] = set()
     for variable in container.each("env"):
         name, value = variable.text("name"), variable.text("value")
@@ -178,7 +178,7 @@ def _repeated_port_names(ports: list[Scope]) -> Iterator[str]:
 
 
 def claim(new: Object, old: Object | None) -> list[str]:
-    """Return the warnings of a PersistentVolumeClaim."""
+    """Return the warnings about a PersistentVolumeClaim."""
     spec = Scope(new).inside("spec")
     return [
         *_old_class(new),
@@ -192,7 +192,7 @@ def _old_class(obj: Object) -> list[str]:
 
 
 def volume(new: Object, old: Object | None) -> list[str]:
-    """Return the warnings of a PersistentVolume."""
+    """Return the warnings about a PersistentVolume."""
     spec = Scope(new).inside("spec")
     warnings = _old_class(new)
     if spec.get("persistentVolumeReclaimPolicy") == "Recycle":

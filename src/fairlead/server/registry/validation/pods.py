@@ -1,4 +1,4 @@
-"""Pods and the pod templates of workloads."""
+"""Validation of Pods and of the Pod templates of workloads."""
 
 from typing import Any, Final
 
@@ -61,7 +61,7 @@ _NOT_ON_CREATE: Final = field("ephemeralContainers").forbidden_if(
 
 
 def _update(spec: Scope) -> Errors:
-    """Allow an update to change only images, deadlines, tolerations and scheduling gates."""
+    """Reject an update of a Pod spec that changes more than images, deadlines, tolerations and scheduling gates."""
     old = Scope(spec.old or {})
     for key in ("containers", "initContainers"):
         if len(old.items(key)) != len(spec.items(key)):
@@ -94,7 +94,7 @@ def _drop_seconds(toleration: Object) -> Object:
 
 
 def _immutable_part(spec: Object, old: Scope) -> Object:
-    """Return a spec without the fields that an update may change."""
+    """Return a Pod spec without the fields that an update may change."""
     mutable = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
     if old.get("schedulingGates"):
         mutable.add("nodeSelector")
@@ -107,7 +107,7 @@ def _immutable_part(spec: Object, old: Scope) -> Object:
 
 
 def pod_template(template: Scope) -> Errors:
-    """Check a pod template: its labels and annotations, and its spec."""
+    """Check the labels, annotations and spec of a Pod template."""
     spec = template.inside("spec")
     yield from validate_labels_and_annotations(template.map("metadata"), template.path())
     yield from pod_spec(spec, is_template=True)
@@ -119,7 +119,7 @@ pod_template_kind: Final = validator(inside("template", pod_template, always=Tru
 
 
 def pod_spec(spec: Scope, *, is_template: bool = False) -> list[FieldError]:
-    """Return the errors of a pod spec. The spec of a template may leave some fields open."""
+    """Return the errors of a Pod spec. The spec of a template may omit some fields."""
     errors, volumes = valid_volumes(spec, is_template=is_template)
     errors += apply(_RESOURCE_CLAIMS, spec)
     containers, init_containers = list(spec.each("containers")), list(spec.each("initContainers"))
@@ -147,7 +147,10 @@ def pod_spec(spec: Scope, *, is_template: bool = False) -> list[FieldError]:
 
 
 def _tokens_need_account(spec: Scope) -> Errors:
-    """Reject projected tokens of a Pod without a service account. The Pods of a template can get one later."""
+    """Reject projected ServiceAccount tokens in a Pod without a ServiceAccount.
+
+    The Pods of a template can get a ServiceAccount later.
+    """
     if spec.get("serviceAccountName"):
         return
     for volume in spec.each("volumes"):
@@ -158,7 +161,7 @@ def _tokens_need_account(spec: Scope) -> Errors:
 
 
 def _one_claim_source(claim: Scope) -> Errors:
-    """Require a claim to name either a ResourceClaim or a template of one."""
+    """Require a resource claim of a Pod to name either a ResourceClaim or a ResourceClaimTemplate."""
     keys = [key for key in _CLAIM_SOURCES if claim.get(key) is not None]
     if len(keys) == 2:
         yield claim.invalid("", "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified")
@@ -179,7 +182,7 @@ _RESOURCE_CLAIMS: Final = (
 
 
 def _host_network_ports(spec: Scope, *, is_template: bool) -> Errors:
-    """Require ports of the host's network to be the same on the host and in the container."""
+    """Require hostPort to equal containerPort if the Pod uses the host network."""
     if not spec.get("hostNetwork"):
         return
     for item in spec.each("containers"):

@@ -1,4 +1,4 @@
-"""ResourceQuotas and LimitRanges."""
+"""Validation of ResourceQuotas and LimitRanges."""
 
 from decimal import Decimal
 from typing import Final
@@ -57,7 +57,7 @@ def _scopes(spec: Scope) -> Errors:
 
 
 def _scope_selector(spec: Scope) -> Errors:
-    """Check the requirements of a scope selector. A real server does not name the one requirement."""
+    """Check the requirements of a scope selector. As on a real server, errors have no item index."""
     for item in spec.items("scopeSelector.matchExpressions"):
         requirement = Scope(item, None, spec, "scopeSelector.matchExpressions")
         operator, values = requirement.text("operator"), requirement.get("values")
@@ -86,7 +86,7 @@ def _limit_type(kind: str) -> list[str]:
 
 
 def _limits(item: Scope) -> Errors:
-    """Check the limits of each resource: the minimum, the default request, the default and the maximum in order."""
+    """Check that min, defaultRequest, default and max of each resource are in ascending order."""
     keys = ("min", "max", "default", "defaultRequest", "maxLimitRequestRatio")
     for name in sorted({name for key in keys for name in item.map(key)}):
         amounts = {key: quantity.parse(item.map(key)[name])[0] for key in keys[:4] if name in item.map(key)}

@@ -1,4 +1,4 @@
-"""Roles and role bindings."""
+"""Validation of Roles and RoleBindings, and of their cluster-wide forms."""
 
 from typing import Final
 

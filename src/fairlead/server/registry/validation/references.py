@@ -1,4 +1,4 @@
-"""References from containers and volumes to fields of their Pod, and to keys of ConfigMaps, Secrets and files."""
+"""Validation of references from containers and volumes to Pod fields and to keys of ConfigMaps, Secrets and files."""
 
 import re
 from typing import Final
@@ -30,7 +30,7 @@ _RESOURCE_NAMES: Final = {"memory": "memory", "ephemeral-storage": "local epheme
 
 
 def pod_field(allowed: tuple[str, ...]) -> Rule:
-    """Check a fieldRef. `allowed` are the fields that it may name without a subscript."""
+    """Return a rule for a fieldRef. `allowed` are the fields that it may name without a subscript."""
 
     def rule(ref: Scope) -> Errors:
         name = ref.text("fieldPath")
@@ -59,7 +59,7 @@ def _unknown_field(ref: Scope, name: str, message: str) -> FieldError:
 
 
 def container_resource(*, by_name: bool) -> Rule:
-    """Check a resourceFieldRef. `by_name`: it must name a container."""
+    """Return a rule for a resourceFieldRef. `by_name`: the reference must name a container."""
 
     def rule(ref: Scope) -> Errors:
         name, divisor = ref.text("resource"), ref.get("divisor") or "0"

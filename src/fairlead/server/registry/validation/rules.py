@@ -7,7 +7,7 @@ A kind is a table of rules, in the order in which a real server reports their er
         field("spec.holderIdentity").immutable(),
     )
 
-A rule takes a Scope and returns field errors. A check takes one value and returns messages: what is wrong with it. A
+A rule takes a Scope and returns field errors. A check takes one value and returns messages that say what is wrong. A
 condition of a rule is a function of a Scope, or a map of fields to the values that they must have. A rule that this
 language cannot express is a function that takes a Scope and yields its errors.
 """
@@ -28,10 +28,10 @@ _VALUE_OF_KEY: Final[Any] = object()  # an error shows the value that the object
 
 
 class Scope:
-    """The validated object, or an object inside it: its value, its value before the update, and its path.
+    """The object to validate, or an object inside it, with its value, its value before the update, and its path.
 
-    `old` is None on create and for items of lists. The items of a list share the dict `notes`, where a rule keeps what
-    it needs for later items.
+    `old` is None on create and for items of lists. The items of a list share the dict `notes`, in which a rule keeps
+    what it needs for later items.
     """
 
     __slots__ = ("_index", "_name", "notes", "old", "parent", "value")
@@ -53,37 +53,40 @@ class Scope:
         self._index = index  # of an item of a list
 
     def get(self, key: str) -> Any:
-        """Return the value at a key or dotted path, or None."""
+        """Return the value at a key or dotted path, or None if it is absent."""
         value = self.value.get(key)
         return lookup(self.value, key) if value is None and "." in key else value
 
     def text(self, key: str) -> str:
-        """Return the string at a key; an absent one is empty."""
+        """Return the string at a key, or "" if it is absent."""
         return self.get(key) or ""
 
     def number(self, key: str) -> int:
-        """Return the number at a key; an absent one is 0."""
+        """Return the number at a key, or 0 if it is absent."""
         return self.get(key) or 0
 
     def items(self, key: str) -> Any:
-        """Return the list at a key; an absent one is empty."""
+        """Return the list at a key, or an empty one if it is absent."""
         return self.get(key) or ()
 
     def map(self, key: str) -> Object:
-        """Return the map or object at a key; an absent one is empty."""
+        """Return the map at a key, or an empty one if it is absent."""
         return self.get(key) or {}
 
     def old_value(self, key: str) -> Any:
-        """Return the value at a key or dotted path before the update, or None."""
+        """Return the value at a key or dotted path before the update, or None if it was absent."""
         return lookup(self.old, key)
 
     def inside(self, key: str, name: str = "") -> "Scope":
-        """Return the scope of the object at a key; an absent object is empty. Errors call it `name`, or the key."""
+        """Return the scope of the object at a key, which is empty if it is absent.
+
+        Errors name it `name`, or else the key.
+        """
         old = None if self.old is None else lookup(self.old, key) or {}
         return Scope(self.get(key) or {}, old, self, name or key)
 
     def each(self, key: str, name: str = "") -> "Sequence[Scope]":
-        """Return the scope of every item of a list of objects."""
+        """Return a scope for each item of a list of objects. Errors name the list `name`, or else the key."""
         items = self.get(key)
         if not items:
             return ()
@@ -91,7 +94,7 @@ class Scope:
         return [Scope(item, None, self, name or key, notes, index) for index, item in enumerate(items)]
 
     def path(self, key: str = "") -> str:
-        """Return the path of this object, or of one of its fields, as errors show it."""
+        """Return the path of this object, or of its field `key`, as error messages show it: spec.ports[0].name."""
         name = self._name if self._index is None else f"{self._name}[{self._index}]"
         own: str = name if self.parent is None else self.parent.path(name)
         return f"{own}.{key}" if own and key and key[0] != "[" else own + key
@@ -125,12 +128,12 @@ class Scope:
         return field_errors.too_many(self.path(key), actual, limit)
 
     def check(self, key: str, check: Check, value: Any = _VALUE_OF_KEY) -> list[FieldError]:
-        """Return an error for each message of a check of the value at a key."""
+        """Apply a check to the value at a key, and return an error for each of its messages."""
         checked = self.get(key) if value is _VALUE_OF_KEY else value
         return [field_errors.invalid(self.path(key), checked, message) for message in check(checked)]
 
     def check_values(self, key: str, check: Check) -> list[FieldError]:
-        """Return an error for each message of a check of every value of a list."""
+        """Apply a check to every value of the list at a key, and return an error for each of its messages."""
         values = enumerate(self.get(key) or ())
         return [error for index, value in values for error in self.check(f"{key}[{index}]", check, value)]
 
@@ -145,7 +148,7 @@ NOT_EMPTY: Final = object()
 
 
 class Not(tuple[Any, ...]):
-    """In a condition: the field has none of these values."""
+    """The values that a field must not have, in a condition: `{"type": Not(("A", "B"))}`."""
 
 
 def _predicate(condition: Condition) -> Callable[[Scope], Any]:
@@ -172,19 +175,19 @@ def _predicate(condition: Condition) -> Callable[[Scope], Any]:
 
 
 def lookup(obj: Any, path: str) -> Any:
-    """Return the value at a dotted path, or None."""
+    """Return the value at a dotted path of an object, or None if it is absent."""
     for key in path.split("."):
         obj = obj.get(key) if isinstance(obj, dict) else None
     return obj
 
 
 def go_struct(fields: Object) -> str:
-    """Format a value as a field error shows a Go struct: with the names and the order of its Go fields."""
+    """Format a value as field errors show a Go struct: with the names and the order of its Go fields."""
     return "{" + ",".join(f'"{key}":{field_errors.format_value(value)}' for key, value in fields.items()) + "}"
 
 
 def validator(*rules: Rule) -> Validator:
-    """Return the rules of a kind as the function that the registry calls."""
+    """Return a function that applies the rules of a kind to an object. The registry calls it."""
 
     def validate(new: Object, old: Object | None) -> list[FieldError]:
         scope = Scope(new, old)
@@ -202,7 +205,7 @@ def apply(rules: Iterable[Rule], scope: Scope) -> list[FieldError]:
 
 
 def inside(key: str, *rules: Rule, always: bool = False) -> Rule:
-    """Apply rules to the object at a key, if it is set. `always`: treat an absent object as an empty one."""
+    """Return a rule that applies rules to the object at a key, if it is set. `always`: or else to an empty object."""
 
     def rule(scope: Scope) -> Errors:
         return apply(rules, scope.inside(key)) if always or scope.get(key) is not None else ()
@@ -211,7 +214,7 @@ def inside(key: str, *rules: Rule, always: bool = False) -> Rule:
 
 
 def each(key: str, *rules: Rule, name: str = "") -> Rule:
-    """Apply rules to every item of a list of objects."""
+    """Return a rule that applies rules to every item of a list of objects."""
 
     def rule(scope: Scope) -> Errors:
         return [error for item in scope.each(key, name) for rule in rules for error in rule(item)]
@@ -220,21 +223,23 @@ def each(key: str, *rules: Rule, name: str = "") -> Rule:
 
 
 def when(condition: Condition, *rules: Rule) -> Rule:
-    """Apply rules if a condition holds."""
+    """Return a rule that applies rules if a condition holds."""
     holds = _predicate(condition)
     return lambda scope: apply(rules, scope) if holds(scope) else ()
 
 
 def on_create(*rules: Rule) -> Rule:
+    """Return a rule that applies rules only to new objects."""
     return when(lambda scope: scope.old is None, *rules)
 
 
 def on_update(*rules: Rule) -> Rule:
+    """Return a rule that applies rules only to updates."""
     return when(lambda scope: scope.old is not None, *rules)
 
 
 def first_error(*rules: Rule) -> Rule:
-    """Apply rules until one reports errors."""
+    """Return a rule that applies rules in order until one reports errors."""
 
     def rule(scope: Scope) -> Errors:
         for rule in rules:
@@ -249,7 +254,7 @@ def first_error(*rules: Rule) -> Rule:
 
 
 class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_least(0)
-    """Rules for one or more fields of an object. Every method adds a rule for each of them."""
+    """Rules for the fields `keys` of an object. Every method adds a rule for each of these fields."""
 
     __slots__ = ("_keys", "_rules")
 
@@ -269,7 +274,10 @@ class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_
         return self
 
     def required(self, check: Check | None = None, *, detail: str = "", allow_empty: bool = False) -> "field":
-        """Require a value that is not empty, and check it. `allow_empty`: require only that the field is set."""
+        """Require a value that is not empty, and apply `check` to it.
+
+        `allow_empty`: require only that the field is set.
+        """
 
         def rule(scope: Scope, key: str) -> Sequence[FieldError]:
             value = scope.get(key)
@@ -280,11 +288,14 @@ class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_
         return self._for_each(rule)
 
     def optional(self, check: Check) -> "field":
-        """Check the value unless it is absent or empty."""
+        """Apply a check to the value unless it is absent or empty."""
         return self._for_each(lambda scope, key: scope.check(key, check) if scope.get(key) else ())
 
     def check(self, check: Check, *, zero: Any = None) -> "field":
-        """Check the value unless it is absent: also an empty one. `zero`: the value that an absent field has."""
+        """Apply a check to the value, even if it is empty.
+
+        An absent value is treated as `zero`, or skipped if that is None.
+        """
 
         def rule(scope: Scope, key: str) -> Sequence[FieldError]:
             value = scope.get(key)
@@ -304,7 +315,7 @@ class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_
         return self._for_each(rule)
 
     def required_enum(self, *allowed: str, detail: str = "") -> "field":
-        """Require one of these values."""
+        """Reject an absent or empty field, and allow only these values."""
 
         def rule(scope: Scope, key: str) -> Sequence[FieldError]:
             if not scope.get(key):
@@ -316,7 +327,7 @@ class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_
     def between(
         self, lowest: int | None, highest: int | None, message: str = "", *, zero: int | None = None
     ) -> "field":
-        """Set bounds for a number, where it is set. `zero`: the number that an absent field has."""
+        """Reject a number outside the bounds. An absent number is treated as `zero`, or skipped if that is None."""
         message = message or f"must be between {lowest} and {highest}, inclusive"
 
         def rule(scope: Scope, key: str) -> Sequence[FieldError]:
@@ -341,7 +352,7 @@ class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_
         return self._for_each(lambda scope, key: (scope.too_long(key, limit),) if len(scope.text(key)) > limit else ())
 
     def domain_prefixed_path(self) -> "field":
-        """Require a DNS subdomain, a slash and a path."""
+        """Require a DNS subdomain, a slash and a path, such as example.com/name."""
 
         def rule(scope: Scope, key: str) -> Sequence[FieldError]:
             host, _, path = scope.text(key).partition("/")
@@ -354,7 +365,10 @@ class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_
         return self._for_each(rule)
 
     def immutable(self, *, name: str = "", zero: Any = None) -> "field":
-        """Reject an update that changes the value. Errors use `name`, or the key. `zero`: how absent is shown."""
+        """Reject an update that changes the value.
+
+        Errors name the field `name`, or else the key, and show an absent value as `zero`.
+        """
 
         def rule(scope: Scope, key: str) -> Sequence[FieldError]:
             if scope.old is None or (value := scope.get(key)) == lookup(scope.old, key):
@@ -366,7 +380,7 @@ class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_
     # Lists.
 
     def values(self, check: Check) -> "field":
-        """Check every value of a list."""
+        """Apply a check to every value of a list."""
         return self._for_each(lambda scope, key: scope.check_values(key, check))
 
     def enum_values(self, *allowed: str) -> "field":
@@ -380,7 +394,7 @@ class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_
         )
 
     def unique_values(self) -> "field":
-        """Reject a value of a list that stands earlier in the list."""
+        """Reject a value of a list that occurs earlier in the same list."""
 
         def rule(scope: Scope, key: str) -> Sequence[FieldError]:
             items = scope.items(key)
@@ -396,7 +410,10 @@ class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_
         return self._for_each(rule)
 
     def unique(self, *, on_item: bool = False, skip_empty: bool = False) -> "field":
-        """Reject an item of a list that has the value of an earlier item. `on_item`: report the item, not its field."""
+        """Reject an item of a list whose field has the value of an earlier item.
+
+        `on_item`: report the item, not its field.
+        """
 
         def rule(item: Scope, key: str) -> Sequence[FieldError]:
             value, seen = item.text(key), item.notes.setdefault(key, set())

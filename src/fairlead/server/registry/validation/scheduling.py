@@ -1,4 +1,4 @@
-"""Where a Pod may run: affinity, tolerations, topology spread constraints."""
+"""Validation of the fields that say where a Pod may run: affinity, tolerations, topology spread constraints."""
 
 from typing import Final
 
@@ -37,7 +37,7 @@ def toleration(toleration: Scope) -> Errors:
 
 
 def _label_requirement(*, strict: bool) -> Rule:
-    """Check a requirement on a node's labels. `strict`: reject values that no label can have."""
+    """Return a rule for a requirement on node labels. `strict`: reject values that no label can have."""
 
     def rule(requirement: Scope) -> Errors:
         operator = requirement.get("operator")
@@ -56,7 +56,7 @@ def _label_requirement(*, strict: bool) -> Rule:
 
 
 def _field_requirement(requirement: Scope) -> Errors:
-    """Check a requirement on a node's fields: only the name can be selected."""
+    """Check a requirement on node fields: only metadata.name can be selected."""
     operator = requirement.get("operator")
     if operator not in WITH_VALUES:
         yield requirement.invalid("operator", INVALID_OPERATOR, operator or "")
@@ -80,7 +80,7 @@ node_selector: Final = first_error(
 
 
 def _label_keys(term: Scope) -> Errors:
-    """Check the keys of labels whose values are taken from the Pod itself."""
+    """Check matchLabelKeys and mismatchLabelKeys of a Pod affinity term."""
     matching, selector = term.items("matchLabelKeys"), term.get("labelSelector")
     for key in ("matchLabelKeys", "mismatchLabelKeys"):
         if term.get(key) and selector is None:
@@ -133,7 +133,7 @@ def _pair(constraint: Object) -> tuple[str, str]:
 
 
 def _unique_pair(constraint: Scope) -> Errors:
-    """Reject a constraint if a later one has the same topology key and the same action."""
+    """Reject a topology spread constraint if a later one has the same topologyKey and whenUnsatisfiable."""
     pair, seen = _pair(constraint.value), constraint.notes.setdefault("pairs", [])
     seen.append(pair)
     if [_pair(item) for item in constraint.parent.items("topologySpreadConstraints")].count(pair) > seen.count(pair):

@@ -1,4 +1,4 @@
-"""Security contexts of Pods and containers: users, groups, profiles, kernel parameters."""
+"""Validation of the security contexts of Pods and containers."""
 
 import re
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ def _app_armor_localhost(profile: Scope) -> Errors:
 
 
 def _no_privilege_escalation(context: Scope) -> Errors:
-    """Reject rights that a context adds although it forbids privilege escalation."""
+    """Reject `privileged` and CAP_SYS_ADMIN in a context with allowPrivilegeEscalation: false."""
     if context.get("allowPrivilegeEscalation") is not False:
         return
     if context.get("privileged"):

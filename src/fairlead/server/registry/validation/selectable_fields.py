@@ -1,4 +1,4 @@
-"""The selectableFields of a CustomResourceDefinition: a few simple paths to scalar fields of the schema."""
+"""Validation of the selectableFields of a CRD: simple JSON paths to scalar fields of the schema."""
 
 import re
 from typing import Any, Final
@@ -15,7 +15,7 @@ _SCALAR: Final = (
 
 
 def selectable_fields(owner: Scope, schema: dict[str, Any] | None) -> Errors:
-    """Check the selectable fields of a version."""
+    """Check the selectableFields of one version. `owner` is the scope that errors name."""
     seen: set[str] = set()
     for field in owner.each("selectableFields"):
         path = field.text("jsonPath")
@@ -32,7 +32,7 @@ def selectable_fields(owner: Scope, schema: dict[str, Any] | None) -> Errors:
 
 
 def _problem(path: str, schema: dict[str, Any] | None) -> str:
-    """Return why a path does not select a scalar field, or an empty string."""
+    """Return why a JSON path does not select a scalar field of the schema, or "" if it does."""
     if not path.startswith((".", "[")):
         return f"is an invalid path: expected [ or . but got: {re.split(r'[.[]', path)[0]}"
     if re.search(r"\[\d+\]", path):

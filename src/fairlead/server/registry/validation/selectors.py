@@ -1,4 +1,4 @@
-"""Labels and label selectors."""
+"""Validation of labels and label selectors."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ INVALID_OPERATOR: Final = "not a valid selector operator"
 
 
 def labels(key: str) -> Rule:
-    """Check the keys and values of a map of labels."""
+    """Return a rule for the keys and values of the map of labels at a key."""
 
     def rule(scope: Scope) -> Errors:
         for name, value in scope.map(key).items():
@@ -42,13 +42,13 @@ _SELECTOR: Final = (labels("matchLabels"), each("matchExpressions", _requirement
 
 
 def label_selector(*keys: str) -> Rule:
-    """Check the label selectors at these keys."""
+    """Return a rule for the label selectors at these keys."""
     rules = [inside(key, *_SELECTOR) for key in keys]
     return lambda scope: apply(rules, scope)
 
 
 def template_labels(spec: Scope) -> Object | None:
-    """Return the labels of a spec's pod template."""
+    """Return the labels of the Pod template in a spec, or None if it has none."""
     labels: Object | None = lookup(spec.value, "template.metadata.labels")
     return labels
 

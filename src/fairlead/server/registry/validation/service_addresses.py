@@ -1,6 +1,6 @@
-"""The addresses and address families of a Service, in a single-stack IPv4 cluster.
+"""Validation of the cluster IPs and IP families of a Service, in a single-stack IPv4 cluster.
 
-A real server validates them before the rest: if they are wrong, it reports nothing else.
+A real server validates these fields first: if they are wrong, it reports nothing else.
 """
 
 import ipaddress
@@ -16,7 +16,7 @@ _RELEASED: Final = "must be 'SingleStack' to release the secondary {}"
 
 
 def cluster_addresses(spec: Scope) -> Errors:
-    """Check the addresses and families of a Service that has addresses of its own."""
+    """Check clusterIPs and ipFamilies of a Service that is not of type ExternalName."""
     keys = ("type", "ipFamilyPolicy", "clusterIPs", "ipFamilies")
     is_unchanged = spec.old is not None and all(spec.get(key) == spec.old_value(key) for key in keys)
     return () if is_unchanged and spec.get("ipFamilyPolicy") == "PreferDualStack" else _STEPS(spec)
@@ -71,7 +71,7 @@ def _fits_policy(spec: Scope) -> Errors:
 
 
 def _fits_cluster(spec: Scope) -> Errors:
-    """Reject families that the cluster lacks, except for headless Services without a selector."""
+    """Reject IP families that the cluster lacks, except for headless Services without a selector."""
     if spec.get("clusterIP") == "None" and not spec.get("selector"):
         return
     if spec.get("ipFamilyPolicy") == "RequireDualStack":

@@ -1,4 +1,4 @@
-"""Services of a single-stack IPv4 cluster."""
+"""Validation of Services, in a single-stack IPv4 cluster."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -64,7 +64,7 @@ def _is_load_balancer(spec: Scope) -> bool:
 
 
 def _is_out_of_range(address: str | None) -> bool:
-    """Return whether an address is outside the range of the cluster. Another rule reports malformed addresses."""
+    """Return whether a cluster IP is outside the service range. A malformed address counts as inside."""
     try:
         return address not in (None, "None") and ipaddress.ip_address(str(address)) not in _RANGE
     except ValueError:
@@ -72,7 +72,7 @@ def _is_out_of_range(address: str | None) -> bool:
 
 
 def _immutable_load_balancer_class(spec: Scope) -> Errors:
-    """Reject a change of a load balancer's class, and check the class again, as a real server does."""
+    """Reject a change of loadBalancerClass, and check the class again, as a real server does."""
     if not _is_load_balancer(spec):
         return
     assert spec.old is not None

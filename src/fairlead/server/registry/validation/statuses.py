@@ -1,4 +1,4 @@
-"""Statuses: counts are not negative, and no part is larger than its whole."""
+"""Validation of statuses: counts are not negative, and no part of the replicas exceeds the whole."""
 
 import re
 from collections.abc import Iterable
@@ -33,7 +33,10 @@ def _condition_reason(reason: str) -> Iterable[str]:
 
 
 def _parts_of_replicas(*parts: str, ready: str = "readyReplicas") -> Rule:
-    """Reject parts that exceed `replicas`, and available replicas that are not ready. Messages use the name `ready`."""
+    """Return a rule that rejects `parts` greater than `replicas`, and availableReplicas greater than readyReplicas.
+
+    Messages name the ready replicas `ready`.
+    """
 
     def rule(status: Scope) -> Errors:
         for key in parts:
@@ -75,7 +78,7 @@ _LOAD_BALANCER: Final = inside(
 
 
 def _one_address_per_family(key: str) -> Rule:
-    """Check the new addresses of a Pod or of its host: at most one of each family."""
+    """Return a rule for the IPs of a Pod or its host: at most one changed address of each IP family."""
 
     def rule(status: Scope) -> Errors:
         addresses, old = status.items(key), status.old_value(key) or []

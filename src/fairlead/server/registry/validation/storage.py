@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims, StorageClasses and CSIDrivers."""
+"""Validation of PersistentVolumeClaims, StorageClasses and CSIDrivers."""
 
 from typing import Final
 
@@ -43,7 +43,10 @@ def _requested_size(spec: Scope) -> Errors:
 
 
 def _immutable_claim(claim: Scope) -> Errors:
-    """Allow an update to change the size and attributes of a bound claim, and to set its volume and class once."""
+    """Reject an update of a claim, except to the size and attributes class of a bound claim.
+
+    The volume name and the storage class may also be set once.
+    """
     new, old = claim.map("spec"), claim.old_value("spec") or {}
     is_bound = claim.get("status.phase") == "Bound"
     mutable = {"volumeAttributesClassName"} if is_bound else set()
@@ -83,7 +86,10 @@ _DATA_SOURCE: Final = (
 
 
 def _data_sources(spec: Scope) -> Errors:
-    """Check what a new volume is filled from. An update of a claim that has an API group does not check it again."""
+    """Check dataSource and dataSourceRef.
+
+    An update of a claim that has an API group there does not check them again.
+    """
     had_group = any(spec.old_value(f"{key}.apiGroup") is not None for key in _DATA_SOURCES)
     for key in _DATA_SOURCES:
         for error in inside(key, *_DATA_SOURCE)(spec):

@@ -1,4 +1,4 @@
-"""Volumes inside a container: mounted, or as block devices."""
+"""Validation of the volumeMounts and volumeDevices of a container."""
 
 from typing import Final
 
@@ -33,7 +33,7 @@ _OPTIONS: Final = (
 
 
 def volume_mounts(container: Scope, volumes: dict[str, Object]) -> Errors:
-    """Check the mounts of a container. `volumes` are the valid volumes of its Pod, by name."""
+    """Check the volumeMounts of a container. `volumes` are the valid volumes of its Pod, by name."""
     devices = {item.get("name") or "": item.get("devicePath") or "" for item in container.items("volumeDevices")}
     paths: set[str] = set()
     for mount in container.each("volumeMounts"):
@@ -59,7 +59,7 @@ def volume_mounts(container: Scope, volumes: dict[str, Object]) -> Errors:
 
 
 def volume_devices(container: Scope, volumes: dict[str, Object]) -> Errors:
-    """Check the block devices of a container. `volumes` are the valid volumes of its Pod, by name."""
+    """Check the volumeDevices of a container. `volumes` are the valid volumes of its Pod, by name."""
     mounts = {item.get("name") or "": item.get("mountPath") or "" for item in container.items("volumeMounts")}
     names: set[str] = set()
     paths: set[str] = set()

@@ -1,4 +1,4 @@
-"""The volumes of a Pod: each has one source, and each source has its rules."""
+"""Validation of the volumes of a Pod: each volume has one source, and each type of source has its rules."""
 
 import re
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ _TEN_MINUTES: Final = 600
 
 
 def valid_volumes(spec: Scope, *, is_template: bool) -> tuple[list[FieldError], dict[str, Object]]:
-    """Return the errors of a Pod's volumes, and the valid volumes by name: containers can mount only those."""
+    """Return the errors of a Pod's volumes, and the valid volumes by name, because containers can mount only those."""
     errors: list[FieldError] = []
     valid: dict[str, Object] = {}
     for volume in spec.each("volumes"):
@@ -133,7 +133,7 @@ def _claim_template(source: Scope) -> Errors:
 
 
 def _one_reference(file: Scope) -> Errors:
-    """Require a file to hold either a field of the Pod or a resource of a container."""
+    """Require a downwardAPI file to have either a fieldRef or a resourceFieldRef."""
     if file.get("fieldRef") is not None:
         yield from _POD_FIELD(file)
         if file.get("resourceFieldRef") is not None:
@@ -153,7 +153,7 @@ _KEY_FILE: Final = (field("key").required(), field("path").required(volume_file_
 
 
 def _downward_files(source: Scope) -> Errors:
-    """Check the files of a downwardAPI volume. A real server does not name the one file."""
+    """Check the files of a downwardAPI volume. As on a real server, errors have no item index."""
     return [error for item in source.items("items") for error in apply(_DOWNWARD_FILE, Scope(item, None, source))]
 
 

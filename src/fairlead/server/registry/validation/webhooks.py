@@ -1,4 +1,4 @@
-"""Configurations of admission webhooks."""
+"""Validation of the configurations of admission webhooks."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -46,7 +46,7 @@ def _review_versions(hook: Scope) -> Errors:
 
 
 def _values_or_star(key: str, plural: str) -> Rule:
-    """Require values, and reject other values beside a star."""
+    """Return a rule for a list that must not be empty, and in which "*" must be the only value."""
 
     def rule(scope: Scope) -> Errors:
         values = scope.items(key)
@@ -65,7 +65,7 @@ def _no_empty_versions(rule: Scope) -> Errors:
 
 
 def _resources(rule: Scope) -> Errors:
-    """Check resources and subresources: a star must not include another entry."""
+    """Check the resources of a webhook rule: an entry with a star must not include another entry."""
     items = rule.items("resources")
     if not items:
         yield rule.required("resources")

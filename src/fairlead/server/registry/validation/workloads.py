@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers, revisions and disruption budgets."""
+"""Validation of workloads: Deployments, ReplicaSets, StatefulSets, DaemonSets, ReplicationControllers and others."""
 
 from collections.abc import Callable
 from typing import Final
@@ -48,7 +48,10 @@ def _template_of(spec: Scope) -> Scope:
 
 
 def _stateful_template_of(spec: Scope) -> Scope:
-    """Return a StatefulSet's template as its Pods will be: with volumes for its claims, and without a hostname."""
+    """Return the Pod template of a StatefulSet as its Pods will be.
+
+    The template gets a volume for each claim template, and loses hostname and subdomain.
+    """
     template = spec.map("template")
     pod = {key: part for key, part in (template.get("spec") or {}).items() if key not in ("hostname", "subdomain")}
     claims = [(claim.get("metadata") or {}).get("name") or "" for claim in spec.items("volumeClaimTemplates")]
@@ -62,7 +65,10 @@ def _stateful_template_of(spec: Scope) -> Scope:
 def _selector_and_template(
     kind: str, owner: str, detail: str = ": invalid label selector", get: Callable[[Scope], Scope] = _template_of
 ) -> Rule:
-    """Require a selector that matches the template, and check the template. Messages name `kind` and `owner`."""
+    """Return a rule that requires a selector which matches the Pod template, and checks the template.
+
+    Messages name `kind` and `owner`.
+    """
     template_rules = _template(owner)
 
     def rule(spec: Scope) -> Errors:
@@ -87,7 +93,7 @@ def _selector_and_template(
 
 
 def _template(owner: str) -> tuple[Rule, ...]:
-    """Return the rules of a template whose containers are always restarted."""
+    """Return the rules for a Pod template whose restartPolicy must be Always."""
     return (
         pod_template,
         field("spec.restartPolicy").enum("Always", always=True),
@@ -102,14 +108,14 @@ def _is_percent(value: object) -> bool:
 
 
 def _counts(rolling: Scope, keys: tuple[str, ...], *, percents: bool) -> Errors:
-    """Check counts, or percentages: a real server reports the percentages above 100% after other errors."""
+    """Check numbers or percentages at `keys`. A real server reports percentages above 100% after other errors."""
     for key in keys:
         if _is_percent(rolling.get(key)) == percents:
             yield from rolling.check(key, count_or_percent)
 
 
 def _number(value: object) -> int:
-    """Return a count, or the number of a percentage. Anything else counts as 0."""
+    """Return a number, the number in a percentage such as "25%", or 0 for anything else."""
     if isinstance(value, str):
         return int(value[:-1]) if value[:-1].isdigit() and value.endswith("%") else 0
     return value if isinstance(value, int) else 0
@@ -179,7 +185,7 @@ def _stateful_set_immutable(spec: Scope) -> Errors:
 
 
 def _labels_match(spec: Scope) -> Errors:
-    """Compare the selector of a ReplicationController, a map of labels, with the template's labels."""
+    """Require that the labels of the Pod template match the selector of a ReplicationController, a map of labels."""
     labels = spec.get("template.metadata.labels") or {}
     if spec.get("template") is not None and not spec.map("selector").items() <= labels.items():
         yield spec.invalid("template.metadata.labels", _LABELS_MISMATCH)
@@ -295,6 +301,6 @@ def stateful_set_warnings(new: Object, old: Object | None) -> list[str]:
 
 
 def replication_controller_warnings(new: Object, old: Object | None) -> list[str]:
-    """Return warnings. On update, a real server warns of the old template."""
+    """Return the warnings about the Pod template. On update, a real server warns about the old template."""
     warnings = pod_warnings.template("spec", "template")
     return warnings(new, None) if old is None else warnings(old, new)

@@ -1,9 +1,12 @@
-"""CEL rules of custom resources (x-kubernetes-validations). They need the extra `cel`, which installs cel-expr-python.
+"""CEL rules of custom resources (x-kubernetes-validations).
 
-- `checks` validates the rules when a CustomResourceDefinition is written. It rejects what a real server rejects.
+They need the extra `cel`, which installs cel-expr-python.
+
+- `checks` validates the rules when a CustomResourceDefinition is written, and rejects the rules that a real server
+  rejects.
 - `rules` compiles a rule into a program that runs on plain values.
 - `evaluation` runs the rules on an object.
-- `costs` limits what rules may cost.
+- `costs` limits the cost of rules.
 - `functions` has the functions that Kubernetes adds to CEL.
 
 Limitation: times inside lists and maps of objects are plain strings.

@@ -1,4 +1,4 @@
-"""The CEL engine (cel-expr-python): its environments, compilation, and the translation of its errors to cel-go's."""
+"""The CEL engine (cel-expr-python): its environments, compilation, and translation of its errors to those of cel-go."""
 
 import json
 import re
@@ -24,9 +24,9 @@ _ERRORS: Final = (
 
 
 def compile_untyped(text: str) -> Any:
-    """Compile a text without type checks, for evaluation.
+    """Compile a rule without type checks, for evaluation.
 
-    The engine has the macro transformMap but not the function that it expands to. Ours replaces it.
+    The engine has the macro transformMap but not the function to which it expands. Ours replaces it.
     """
     env = untyped_environment()
     program = env.compile(rewriting.rewrite_for_evaluation(text), disable_check=True)
@@ -37,7 +37,7 @@ def compile_untyped(text: str) -> Any:
 
 
 def typed_environment(variables: Mapping[str, str], pool: Any) -> Any:
-    """Return an environment for type checks. The types of objects come from a descriptor pool. It cannot evaluate."""
+    """Return an environment for type checks, which cannot evaluate. `pool` has the types of objects."""
     from cel_expr_python import cel
 
     items = tuple(variables.items())
@@ -62,7 +62,7 @@ def _configuration(variables: tuple[tuple[str, str], ...]) -> Any:
 
 @cache
 def untyped_environment() -> Any:
-    """Return the environment for evaluation. Its variables have any type."""
+    """Return the environment for evaluation, in which variables have any type."""
     from cel_expr_python import cel
     from cel_expr_python.ext import ext_optional
 
@@ -75,7 +75,7 @@ def untyped_environment() -> Any:
 
 
 def translate_error(text: str) -> str:
-    """Return an evaluation error with cel-go's message."""
+    """Return cel-go's message for an evaluation error of the engine."""
     text = re.sub(r"^[A-Z_]+: ", "", text)
     for pattern, replacement in _ERRORS:
         if pattern.search(text):

@@ -1,4 +1,4 @@
-"""Evaluates the CEL rules of a schema on an object and on every value inside it."""
+"""Evaluate the CEL rules of a schema on an object and on every value inside it."""
 
 import re
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ _FIELD: Final = re.compile(r"\.([A-Za-z_]\w*)|\['((?:[^'\\]|\\.)*)'\]|\[\"((?:[^
 
 
 class RuleFailure(NamedTuple):
-    """A rule that failed. `is_ratcheted` says that the value did not change, so the failure is only a warning."""
+    """The error of a rule. `is_ratcheted`: the value did not change, so the error becomes a warning."""
 
     error: FieldError
     is_ratcheted: bool
 
 
 class _BudgetExceeded(Exception):
-    """The rules of this object cost too much. No further rule runs."""
+    """Raised if the rules of one object cost too much. No further rule runs."""
 
     def __init__(self, error: FieldError) -> None:
         super().__init__(error.message)
@@ -38,9 +38,9 @@ _compiled: "dict[int, tuple[Node, tuple[Rule | InvalidRule, ...]]]" = {}  # By i
 
 
 def evaluate_rules(node: Node, obj: Any, old: Any, path: str = "") -> list[RuleFailure]:
-    """Return the rules that fail on a value with this old value and path.
+    """Return the failures of all rules on a value at `path` with this old value.
 
-    The work is limited. A rule that is too expensive fails with the real server's message, and no further rule runs.
+    A rule that is too expensive fails with the real server's message, and no further rule runs.
     """
     old_value, failures = MISSING if old is None else old, []
     try:
@@ -54,7 +54,7 @@ def evaluate_rules(node: Node, obj: Any, old: Any, path: str = "") -> list[RuleF
 
 
 class _Change(NamedTuple):
-    """A new value with its old value. The old value is MISSING if there was none."""
+    """A new value and its old value, which is MISSING if there was none."""
 
     node: Node | None
     old: Any
@@ -77,7 +77,7 @@ def _evaluate_node(
     outer_change: _Change,
     budget: runtime.WorkBudget,
 ) -> Iterator[RuleFailure]:
-    """Yield the failures of a value and of the values inside it.
+    """Yield the failures of the rules on a value and on the values inside it.
 
     `outer_change` is the change of the nearest value around this one with a known old value. It decides about
     ratcheting if this value has no old value.
@@ -129,9 +129,10 @@ def _compiled_rules(node: Node) -> "tuple[Rule | InvalidRule, ...]":
 
 
 def _try_compile(node: Node, spec: dict[str, Any]) -> "Rule | InvalidRule":
-    """Compile a rule, or return its error. Only a schema that is being written can have invalid rules.
+    """Return the compiled rule, or its error.
 
-    Then the defaults of the schema are evaluated. An invalid messageExpression is ignored.
+    Only a schema that is being written can have invalid rules, when its default values are validated. An invalid
+    messageExpression is ignored.
     """
     try:
         return compile_rule(node, spec)
@@ -140,7 +141,7 @@ def _try_compile(node: Node, spec: dict[str, Any]) -> "Rule | InvalidRule":
 
 
 def _evaluate_rule(node: Node, rule: Rule, value: Any, old: Any, path: str) -> tuple[FieldError | None, bool]:
-    """Return the error of a rule, or None, and whether the evaluation itself failed."""
+    """Return the error of a rule or None, and whether the evaluation itself failed."""
     rule_message = (rule.spec.get("message") or "").strip()
     rule_name = rule_message or rule.text
     invalid = InvalidValues()
@@ -176,7 +177,7 @@ def _evaluate_rule(node: Node, rule: Rule, value: Any, old: Any, path: str) -> t
 
 
 def _variables(node: Node, rule: Rule, value: Any, old: Any, invalid: InvalidValues) -> dict[str, Any]:
-    """Return the values of a rule's variables."""
+    """Return the values of the variables of a rule: self, oldSelf and hasOld."""
     has_old = old is not MISSING and old is not None
     variables = {"self": to_cel(node, value, invalid)}
     if rule.uses_old_self:
@@ -186,7 +187,7 @@ def _variables(node: Node, rule: Rule, value: Any, old: Any, invalid: InvalidVal
 
 
 def _format_field_path(node: Node | None, path: str) -> str:
-    """Return a rule's fieldPath as errors show it: keys of maps are in brackets, fields are not."""
+    """Return the fieldPath of a rule as errors show it: keys of maps are in brackets, fields are not."""
     result = ""
     for plain, single_quoted, double_quoted in _FIELD.findall(path):
         key = plain or single_quoted or double_quoted
@@ -197,7 +198,7 @@ def _format_field_path(node: Node | None, path: str) -> str:
 
 
 def _evaluation_error(node: Node, path: str, message: str) -> FieldError:
-    """Return the error of a rule that could not be evaluated."""
+    """Return the field error for a rule that could not be evaluated."""
     return FieldError("FieldValueInvalid", path or "<nil>", f'Invalid value: "{node.type}": {message}')
 
 
@@ -208,7 +209,7 @@ def _too_expensive(node: Node, rule: Rule, path: str) -> _BudgetExceeded:
 
 
 def _evaluate_message(rule: Rule, variables: dict[str, Any]) -> str:
-    """Return the value of the messageExpression, or "" if there is none or it is not a short line of text."""
+    """Return the value of messageExpression, or "" if there is none or the value is not a short line of text."""
     if rule.message_program is None:
         return ""
     runtime.METER.start()

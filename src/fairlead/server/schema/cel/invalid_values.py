@@ -1,8 +1,8 @@
-"""Evaluates rules on values that do not fit their schema. The rule fails only if it reads such a value.
+"""Evaluate rules on values that do not fit their schema. The rule fails only if it reads such a value.
 
-A real server's CEL values can be errors, which a rule meets when it reads them. This engine has no error values. So a
-marker replaces each invalid value (`mark_invalid`), and `add_guards` rewrites the rule: wherever it reads a value, it
-calls a function that raises an error for a marker.
+In a real server, a CEL value can be an error, which the rule gets when it reads the value. This engine has no error
+values. So a marker replaces each invalid value (`mark_invalid`), and `add_guards` rewrites the rule: wherever it reads
+a value, it calls a function that raises an error for a marker.
 """
 
 import itertools
@@ -27,7 +27,10 @@ Fields = list[tuple[int, int, Any]]
 
 
 def mark_invalid(message: str, *, in_set: bool = False) -> dict[str, str]:
-    """Return the marker of an invalid value. It equals no other value. An item of a set has its own marker."""
+    """Return the marker that replaces an invalid value. A marker equals no other value.
+
+    An item of a set has a marker of its own.
+    """
     return {_MARKER_IN_SET if in_set else _MARKER: message}
 
 
@@ -36,35 +39,38 @@ def _message_of(value: Any) -> str | None:
 
 
 def expect_valid(value: Any) -> Any:
-    """Return the value. Raise ValueError if it is a marker."""
+    """Return the value. Raises ValueError if it is a marker."""
     if message := _message_of(value):
         raise ValueError(message)
     return value
 
 
 def expect_valid_items(value: Any) -> Any:
-    """Return the value. Raise ValueError if it is a marker or a list that contains one."""
+    """Return the value. Raises ValueError if it is a marker or a list that contains a marker."""
     for item in expect_valid(value) if isinstance(value, list) else ():
         expect_valid(item)
     return expect_valid(value)
 
 
 def expect_valid_entry(value: Any, key: Any) -> bool:
-    """Return true after a key was found. Raise ValueError if the key's value is a marker."""
+    """Return True, after a key was found in `value`. Raises ValueError if the entry of the key is a marker."""
     if isinstance(value, dict):
         expect_valid(value.get(key))
     return True
 
 
 def expect_valid_after_miss(value: Any) -> bool:
-    """Return false after an item was not found. Raise ValueError if a marker in the list could be that item."""
+    """Return False, after an item was not found in `value`.
+
+    Raises ValueError if the list contains a marker, because the marker could be that item.
+    """
     if isinstance(value, list):
         expect_valid_items(value)
     return False
 
 
 def can_be_equal(a: Any, b: Any) -> bool:
-    """Return whether two containers can be equal. Raise ValueError if the comparison reads a marker in `a`."""
+    """Return whether two maps or lists can be equal. Raises ValueError if the comparison reads a marker in `a`."""
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         if any(isinstance(item, dict) and _MARKER_IN_SET in item for item in (*a, *b)):
             return False
@@ -87,7 +93,7 @@ def functions(types: Any) -> "dict[str, list[tuple[bool, Any, list[Any], Any]]]"
 
 
 def has_optionals(program: bytes) -> bool:
-    """Return whether a parsed rule can have optional values. The engine crashes if a function gets one."""
+    """Return whether a parsed rule can have optional values. The engine crashes if a Python function gets one."""
     return any(name in program for name in _OPTIONAL)
 
 
@@ -100,13 +106,13 @@ def add_guards(program: bytes) -> bytes:
 
 
 class _GuardWriter:
-    """Rewrites serialized Expr messages."""
+    """Adds guard calls to serialized Expr messages."""
 
     def __init__(self) -> None:
         self._ids = itertools.count(1_000_000)
 
     def expr(self, data: bytes, names: frozenset[str]) -> bytes:
-        """Return a guarded expression. `names` are the variables that can contain a marker."""
+        """Return an expression with guard calls. `names` are the variables that can contain a marker."""
         number, inner = next(((n, v) for n, _, v in _read(data) if n != _ID), (0, b""))
         if number == _IDENT:
             return self._call(_VALID, data) if _text(inner, 1) in names else data
@@ -189,7 +195,7 @@ class _GuardWriter:
 
 
 def _is_object_part(data: bytes, names: frozenset[str]) -> bool:
-    """Return whether an expression is a part of the object, or a list that is built of such parts."""
+    """Return whether an expression reads a part of the object, or builds a list of such parts."""
     number, inner = next(((n, v) for n, _, v in _read(data) if n != _ID), (0, b""))
     if number == _IDENT:
         return _text(inner, 1) in names

@@ -1,4 +1,4 @@
-"""Rewrites the source of a rule for the engine, which lacks optional results of functions and sortBy()."""
+"""Rewrite the source of a rule for the engine, which lacks optional results of functions and sortBy()."""
 
 import re
 from typing import Final
@@ -12,7 +12,7 @@ _OPENING: Final = {")": "(", "]": "[", "}": "{"}
 
 
 def blank_literals(text: str) -> str:
-    """Return a rule with spaces in place of its string literals."""
+    """Return a rule with its string literals replaced by spaces."""
     return _LITERAL.sub(lambda literal: " " * len(literal[0]), text)
 
 
@@ -25,21 +25,24 @@ def _replace_outside_literals(text: str, pattern: str, replacement: str) -> str:
 
 
 def rewrite_for_evaluation(text: str) -> str:
-    """Rewrite the calls of validate(), format.named() and sortBy().
+    """Return a rule with its calls of validate(), format.named() and sortBy() rewritten.
 
-    A Python function cannot return an optional. So `validate` and `format.named` return an empty value instead of
-    none, and `optional.ofNonZeroValue` makes an optional of it.
+    A Python function cannot return an optional. So `validate` and `format.named` return an empty value instead of none,
+    and `optional.ofNonZeroValue` converts that value to an optional.
     """
     return _rewrite(text, _CALL)
 
 
 def rewrite_for_check(text: str) -> str:
-    """Rewrite the calls of sortBy(). Declared functions can return optionals, so the other calls stay."""
+    """Return a rule with its calls of sortBy() rewritten.
+
+    The other calls stay, because declared functions can return optionals.
+    """
     return _rewrite(text, _SORT_BY)
 
 
 def make_old_self_optional(text: str) -> str:
-    """Replace oldSelf by an optional, for a rule with optionalOldSelf."""
+    """Return a rule in which an optional replaces oldSelf, for rules with optionalOldSelf."""
     return _replace_outside_literals(text, r"(?<![\w.])oldSelf\b", "(hasOld ? optional.of(oldSelf) : optional.none())")
 
 
@@ -70,7 +73,7 @@ def rename_exists_one(text: str) -> str:
 
 
 def find_closing(text: str, start: int) -> int:
-    """Return the offset of the parenthesis that closes the one before `start`."""
+    """Return the offset of the parenthesis that closes the one just before `start`."""
     depth = 1
     for at in range(start, len(text)):
         depth += (text[at] in "([{") - (text[at] in ")]}")
@@ -80,7 +83,7 @@ def find_closing(text: str, start: int) -> int:
 
 
 def _find_receiver(text: str, end: int) -> int:
-    """Return where the receiver of the method call at `end` begins."""
+    """Return the offset at which the receiver of the method call at `end` begins."""
     at = len(text[:end].rstrip())
     while at > 0:
         if text[at - 1] in _OPENING:

@@ -1,4 +1,4 @@
-"""Compiles a rule of x-kubernetes-validations into a program."""
+"""Compile a rule of x-kubernetes-validations into a program."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from fairlead.server.schema.nodes import Node
 
 
 class Rule(NamedTuple):
-    """A compiled rule."""
+    """A compiled rule of x-kubernetes-validations."""
 
     text: str
     spec: dict[str, Any]  # The entry of x-kubernetes-validations.
@@ -52,7 +52,7 @@ _has_rules: dict[int, tuple[Node, bool]] = {}  # By id. The cache keeps the node
 
 
 def compile_rule(node: Node, spec: dict[str, Any]) -> Rule:
-    """Compile a rule. Raise InvalidRule if a CustomResourceDefinition may not have it."""
+    """Return a compiled rule. Raises InvalidRule if a CustomResourceDefinition may not have the rule."""
     check_rule(node, spec)
     text = spec["rule"].strip()
     message_expression = (spec.get("messageExpression") or "").strip()
@@ -66,7 +66,7 @@ def compile_rule(node: Node, spec: dict[str, Any]) -> Rule:
 
 
 def estimate_costs(node: Node, spec: dict[str, Any], multiplicity: Multiplicity) -> Iterator[tuple[str, int]]:
-    """Yield the worst-case cost of a compiled rule and of its messageExpression, each with its key."""
+    """Yield ("rule", cost) and ("messageExpression", cost): the worst-case costs of a compiled rule."""
     root = types.cached_type(node)
     if root is None:
         return

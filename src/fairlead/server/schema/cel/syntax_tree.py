@@ -88,7 +88,7 @@ class MapLiteral(Expression):
 
 @dataclass(eq=False)
 class Comprehension(Expression):
-    """A loop. A comprehension that never runs binds a value to a name, as in optMap()."""
+    """A loop over a list or map. A comprehension that never runs binds a value to a name, as in optMap()."""
 
     variable: str
     second_variable: str  # The value next to a key or an index, or "".
@@ -111,13 +111,13 @@ class Comprehension(Expression):
 
 
 class SyntaxTree(NamedTuple):
-    """The root of a tree, and the offset of each expression in the rule's text by its id."""
+    """The root expression, and the offset of each expression in the rule's text by expression id."""
 
     root: Expression
     positions: dict[int, int]
 
     def expressions(self) -> Iterator[Expression]:
-        """Yield each expression. An expression comes before its children."""
+        """Yield each expression of the tree, parents before their children."""
         remaining = [self.root]
         while remaining:
             expression = remaining.pop()
@@ -126,30 +126,30 @@ class SyntaxTree(NamedTuple):
 
 
 def parse(environment: Any, text: str) -> Expression:
-    """Return the syntax tree of a rule that compiles."""
+    """Return the syntax tree of a rule, which must compile."""
     return parse_with_positions(environment, text).root
 
 
 def parse_with_positions(environment: Any, text: str) -> SyntaxTree:
-    """Return the syntax tree of a rule that compiles, with the positions of its expressions."""
+    """Return the syntax tree of a rule, which must compile, with the positions of its expressions."""
     serialized = environment.compile(rewriting.rename_exists_one(text), disable_check=True).serialize()
     parsed = dict(message_fields(dict(message_fields(serialized))[2]))
     return SyntaxTree(decode_expression(parsed[2]), decode_positions(parsed[3]))
 
 
 def decode_positions(source_info: bytes) -> dict[int, int]:
-    """Return the offset of each expression by its id, from a SourceInfo message."""
+    """Return the offset of each expression by its id, from a serialized SourceInfo message."""
     entries = [dict(message_fields(value)) for number, value in message_fields(source_info) if number == 4]
     return {entry[1]: entry.get(2, 0) for entry in entries}
 
 
 def message_fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield the number and the value of each field of a message."""
+    """Yield the number and the value of each field of a serialized message."""
     return ((number, value) for number, _, value in wire.read_fields(data, "Expr"))
 
 
 def decode_expression(data: bytes) -> Expression:
-    """Return the syntax tree of an Expr message."""
+    """Return the syntax tree of a serialized Expr message."""
     message = dict(message_fields(data))
     expression_id = message.pop(2, 0)
     [(number, value)] = message.items()
@@ -206,7 +206,7 @@ def _map_literal(data: bytes) -> Expression:
 
 
 def _key(entry: dict[int, Any]) -> Expression:
-    """Return a map's key, or the name of a message's field as a literal."""
+    """Return the key of a map entry, or the field name of a message entry as a literal."""
     return decode_expression(entry[3]) if 3 in entry else Literal("string", entry[2].decode())
 
 

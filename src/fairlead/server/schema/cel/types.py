@@ -1,4 +1,4 @@
-"""The CEL types of a schema, with the maximum and minimum size of their values."""
+"""The CEL types of a schema, with the minimum and maximum size of their values."""
 
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -12,7 +12,7 @@ _TIMES: Final = {"duration": ("duration", 32, 3), "date": ("timestamp", 12, 12),
 
 
 class Type(NamedTuple):
-    """A CEL type. `object` is a type with declared fields. `dyn` can be any type."""
+    """A CEL type. The kind `object` has declared fields. The kind `dyn` can be any type."""
 
     kind: str
     max_size: int = 0  # Characters, bytes, items or entries. Other types have no size.
@@ -31,12 +31,12 @@ _METADATA: Final = Type("object", min_bytes=2, fields={"name": STRING, "generate
 
 @lru_cache(maxsize=64)
 def cached_type(node: Node) -> Type | None:
-    """Return the type of a schema that has rules. It is cached, because each rule needs it."""
+    """Return the CEL type of a schema that has rules. The result is cached, because each rule needs it."""
     return type_of_schema(node)
 
 
 def type_of_schema(node: Node) -> Type | None:
-    """Return the type of a schema, or None if CEL cannot express it."""
+    """Return the CEL type of a schema, or None if CEL cannot express it."""
     constraints = node.constraints
     if node.int_or_string:
         return Type("dyn", _max_length(constraints.max_length, 4), 1)
@@ -111,5 +111,5 @@ def _string_type(node: Node) -> Type:
 
 
 def _max_length(limit: int | None, bytes_per_character: int) -> int:
-    """Return the maximum length of a text in bytes. Without a limit, the text can fill a request."""
+    """Return the maximum size of a text in bytes. Without a limit, the text can fill a request."""
     return MAX_REQUEST_BYTES - 2 if limit is None else max(0, limit) * bytes_per_character

@@ -1,4 +1,4 @@
-"""Converts the values of an object to CEL values, and finds the values that do not fit their schema."""
+"""Convert the values of an object to CEL values, and find the values that do not fit their schema."""
 
 import base64
 import datetime
@@ -41,7 +41,7 @@ _NOT_NULLABLE: Final = "invalid data, got null for schema with nullable=false"
 
 
 class InvalidValues:
-    """Collects the errors of values that do not fit their schema: 1.0 for an integer, or a value of an older schema.
+    """Collects the errors of values that do not fit their schema, such as 1.0 for an integer.
 
     `replace_by_nan` is for rules that cannot be guarded. NaN equals no value, so such a rule is not true by accident.
     """
@@ -51,13 +51,13 @@ class InvalidValues:
         self._replace_by_nan = replace_by_nan
 
     def add(self, message: str, *, in_set: bool = False) -> Any:
-        """Record an invalid value. Return the value that replaces it."""
+        """Record the error of an invalid value. Return the value that replaces it."""
         self.messages.append(message)
         return math.nan if self._replace_by_nan else mark_invalid(message, in_set=in_set)
 
 
 def to_cel(node: Node | None, value: Any, invalid: InvalidValues, *, in_set: bool = False) -> Any:
-    """Convert a value: escape field names, and convert numbers, times and bytes to their declared type."""
+    """Return a value with escaped field names, and with numbers, times and bytes in their declared CEL type."""
     if node is None or node.constraints is None:
         return value
     if value is None:
@@ -102,7 +102,7 @@ def _convert_map(node: Node, value: dict[str, Any], invalid: InvalidValues) -> A
 
 
 def _selectable_fields(node: Node) -> dict[str, Node | None]:
-    """Return the fields of an object that rules can select."""
+    """Return the fields of an object that rules can select, by name."""
     fields: dict[str, Node | None] = dict(node.constraints.properties)
     if node.embedded:
         fields |= dict.fromkeys(("apiVersion", "kind", "metadata"))
@@ -122,7 +122,7 @@ def cel_names(key: str) -> tuple[str, ...]:
 
 
 def parse_time(text: str, kind: str) -> Any:
-    """Parse a TIMESTAMP or a DURATION. Raise ValueError."""
+    """Return the time or duration in a text. `kind` is TIMESTAMP or DURATION. Raises ValueError."""
     if kind == "DURATION":
         return datetime.timedelta(microseconds=formats.parse_duration(text) / 1000)
     time = datetime.datetime.fromisoformat(text.upper())
@@ -130,7 +130,7 @@ def parse_time(text: str, kind: str) -> Any:
 
 
 def to_engine(value: Any) -> Any:
-    """Convert the times in a value to protobuf messages, because the engine does not take Python's times everywhere."""
+    """Return a value with its times as protobuf messages, because the engine does not accept Python's everywhere."""
     from google.protobuf import duration_pb2, timestamp_pb2
 
     if isinstance(value, list):

@@ -1,1 +1,1 @@
-"""Durable state: a locked data directory, a SQLite database in it, and the journal that writes to it."""
+"""Durable state: a locked data directory, a SQLite database in it, and the journal that writes to the database."""

@@ -1,4 +1,4 @@
-"""The newest version that was acknowledged to clients, in a file beside the database.
+"""A file beside the database with the newest version that clients have seen.
 
 SQLite treats a damaged write-ahead log like an unfinished write: it ignores the rest of the log. This file detects
 that: if the database ends before the version in the file, it has lost writes.
@@ -14,14 +14,17 @@ _NUMBERS = "{:020d} {:020d} "
 
 
 class StateVersion(NamedTuple):
-    """The newest version of a database, and the number of its secrets."""
+    """The newest version in a database, and the number of secrets in it."""
 
     version: int
     secrets: int
 
 
 class AcknowledgementFile:
-    """The file with the acknowledged version. It may be behind the database, but never ahead, so it needs no fsync."""
+    """The file with the newest version that clients have seen.
+
+    The file may be behind the database, but never ahead of it, so it needs no fsync.
+    """
 
     def __init__(self, directory: DataDirectory) -> None:
         self._directory = directory
@@ -29,7 +32,7 @@ class AcknowledgementFile:
         self._file = -1
 
     def check(self, actual: StateVersion) -> None:
-        """Raise DataError if the database is behind the acknowledged version. A missing file is not an error."""
+        """Raise DataError if the database has lost writes that clients have seen. A missing file is not an error."""
         try:
             text = self._path.read_bytes()
         except FileNotFoundError:
@@ -53,7 +56,10 @@ class AcknowledgementFile:
         self._file = os.open(self._path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
     def write(self, version: StateVersion) -> None:
-        """Write the version of the database, before clients see it. Raises OSError; the old content stays valid."""
+        """Replace the version in the file, before clients see that version.
+
+        Raises OSError; the old content stays valid.
+        """
         os.pwrite(self._file, _encode(version), 0)
 
     def close(self) -> None:
@@ -62,7 +68,7 @@ class AcknowledgementFile:
             self._file = -1
 
     def _create(self, version: StateVersion) -> None:
-        """Write a new file and rename it, so that the file is never incomplete."""
+        """Write a new file under another name and rename it, so that the file is never incomplete."""
         new = self._path.with_name(f"{ACKNOWLEDGEMENT_FILE}.new")
         file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:

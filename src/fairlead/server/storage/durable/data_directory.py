@@ -17,7 +17,7 @@ SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
 class DataError(UserError):
-    """The data directory cannot be used. It was not changed."""
+    """Raised if a data directory cannot be used. The directory was not changed."""
 
 
 class DataDirectory:
@@ -47,12 +47,12 @@ class DataDirectory:
             raise
 
     def close(self) -> None:
-        """Release the directory."""
+        """Unlock the directory, so that another server can use it."""
         os.close(self._lock)
         os.close(self._fd)
 
     def rename_durably(self, new: str, name: str) -> None:
-        """Rename a file and wait until that is on the disk."""
+        """Rename the file `new` to `name`, and wait until the disk has the new name."""
         os.rename(new, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
         os.fsync(self._fd)
 

@@ -1,4 +1,4 @@
-"""The SQLite database: the revisions of all objects, sorted by version.
+"""The SQLite database with the revisions of all objects, sorted by version.
 
 The newest revision is the current object. Older revisions and deletions are kept for watches, up to the limit of the
 history.
@@ -53,7 +53,7 @@ DELETE FROM revisions WHERE kind_group = :group AND plural = :plural AND version
 
 
 class Revision(NamedTuple):
-    """One object after one write."""
+    """The state of one object after one write."""
 
     version: int
     group: str
@@ -66,7 +66,7 @@ class Revision(NamedTuple):
 
 
 class CompactedVersion(NamedTuple):
-    """The version up to which the history of a kind was removed."""
+    """The version up to which the history of one kind was removed."""
 
     group: str
     plural: str
@@ -74,7 +74,10 @@ class CompactedVersion(NamedTuple):
 
 
 class Database:
-    """The open database. Its revisions are loaded once, when it opens. A file that cannot be read is not changed."""
+    """The open SQLite database.
+
+    Its revisions are loaded once, when it opens. A file that cannot be read is not changed.
+    """
 
     def __init__(self, directory: DataDirectory) -> None:
         self._path = directory.path / DATABASE_FILE
@@ -96,7 +99,7 @@ class Database:
             raise DataError(f"cannot write to {self._path}: {error}: is the disk full?") from None
 
     def get_or_create_secret(self, name: str, create: Callable[[], bytes]) -> bytes:
-        """Return a secret. Create it on the first call. Raises sqlite3.Error."""
+        """Return the stored secret called `name`, or store and return a new one from `create`. Raises sqlite3.Error."""
         with self._lock:
             row = self._connection.execute("SELECT value FROM secrets WHERE name = ?", (name,)).fetchone()
             if row is not None:
@@ -108,7 +111,7 @@ class Database:
             return secret
 
     def commit(self, revisions: list[Revision], compacted: list[CompactedVersion]) -> None:
-        """Write all revisions or none. Raises sqlite3.Error. The database is then unchanged."""
+        """Write all revisions in one transaction. If it raises sqlite3.Error, the database is unchanged."""
         rows = [_row(revision) for revision in revisions]
         with self._lock:
             self._commit(rows, compacted)
@@ -140,7 +143,7 @@ class Database:
         self._acknowledgement.close()
 
     def _create(self, directory: DataDirectory) -> None:
-        """Create an empty database and rename it, so that the database is never incomplete."""
+        """Create an empty database under another name and rename it, so that the database is never incomplete."""
         new = directory.path / NEW_DATABASE_FILE
         for suffix in SQLITE_SUFFIXES:
             new.with_name(NEW_DATABASE_FILE + suffix).unlink(missing_ok=True)
@@ -156,7 +159,10 @@ class Database:
         directory.rename_durably(NEW_DATABASE_FILE, DATABASE_FILE)
 
     def _check_format(self) -> None:
-        """Check the header of the file without opening it: SQLite may write to a file that it opens."""
+        """Raise DataError if the file's header is not that of our database.
+
+        Reads the file without SQLite, because SQLite may write to a file that it opens.
+        """
         with self._path.open("rb") as file:
             head = file.read(100)
         if not head.startswith(_MAGIC) or int.from_bytes(head[68:72], "big") != APPLICATION:
@@ -192,7 +198,7 @@ class Database:
 
 
 def _count_secrets(connection: sqlite3.Connection) -> int:
-    """Return the number of secrets. Raise ValueError if one is damaged."""
+    """Return the number of stored secrets. Raises ValueError if one is damaged."""
     rows = connection.execute("SELECT * FROM secrets").fetchall()
     for name, value, checksum in rows:
         if _checksum((name,), value) != checksum:
@@ -207,7 +213,7 @@ def _row(revision: Revision) -> tuple[Any, ...]:
 
 
 def _checksum(columns: tuple[Any, ...], encoded: bytes) -> int:
-    """Return a checksum. SQLite detects damage to the structure of its pages, but not to their content."""
+    """Return a checksum of a row, because SQLite detects damage to its page structure but not to the content."""
     return zlib.crc32(encoded, zlib.crc32(repr(columns).encode()))
 
 

@@ -1,8 +1,8 @@
-"""The journal: writes the changes of the store to the disk.
+"""The journal: it writes the changes of the store to the database.
 
-All changes since the last commit go into the next one, in another thread (group commit). A response waits until the
-changes that it shows are committed. If a commit fails, all changes that are not on the disk are undone in memory too:
-no client has seen them.
+A commit runs in another thread and contains all changes since the previous commit (group commit). A response waits
+until the changes that it shows are committed. If a commit fails, all changes that are not on disk are undone in memory
+too: no client has seen them.
 """
 
 import asyncio
@@ -21,11 +21,13 @@ log = logging.getLogger(__name__)
 
 
 class WriteNotStored(Exception):
-    """A write could not be stored on disk, and was undone."""
+    """Raised if a write could not be stored on disk. The write was undone in memory."""
 
 
 class DurableJournal:
-    """Stores the changes of one Store in a data directory. Opening it restores the stored objects.
+    """Writes the changes of a Store to a data directory.
+
+    Opening the journal loads the stored objects into the Store.
 
     Guarantees:
         Changes survive the end of the process once `wait_until_stored` has returned for their version. A request is
@@ -52,11 +54,11 @@ class DurableJournal:
         store.listener = self
 
     def on_change(self, table: ObjectTable, event: ChangeEvent) -> None:
-        """Add a change to the next commit."""
+        """Add a change of the store to the next commit."""
         self._pending.append((table, event))
 
     async def wait_until_stored(self, version: int) -> None:
-        """Wait until all changes up to a version are on the disk. Raises WriteNotStored if that failed."""
+        """Wait until all changes up to a version are on disk. Raises WriteNotStored if a commit failed."""
         failures = self._failures
         while self._stored_version < version:
             if self._flushing is None:
@@ -66,7 +68,7 @@ class DurableJournal:
                 raise WriteNotStored(str(self._last_error))
 
     def get_or_create_secret(self, name: str, create: Callable[[], bytes]) -> bytes:
-        """Return a stored secret. Create it on the first call."""
+        """Return the stored secret called `name`, or store and return a new one from `create`."""
         try:
             return self._database.get_or_create_secret(name, create)
         except sqlite3.Error as error:
@@ -74,7 +76,7 @@ class DurableJournal:
             return create()
 
     def store_initial_objects(self) -> None:
-        """Store the objects that a new server creates, synchronously. Raises DataError."""
+        """Commit the objects that a new server creates, and return when they are on disk. Raises DataError."""
         try:
             self._write_pending()
         except sqlite3.Error as error:
@@ -83,7 +85,7 @@ class DurableJournal:
         self._stored_version = self._store.version
 
     def close(self) -> None:
-        """Store the remaining changes and release the directory."""
+        """Commit the remaining changes and unlock the data directory."""
         self._thread.shutdown()
         try:
             self._write_pending()

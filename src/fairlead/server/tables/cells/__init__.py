@@ -1,4 +1,4 @@
-"""The cells of tables of built-in kinds: one function per column."""
+"""The table cells of built-in kinds: one function per column."""
 
 from fairlead.server.tables.cells import cluster, namespaced
 from fairlead.server.tables.cells.formatters import at

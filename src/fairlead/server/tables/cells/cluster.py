@@ -1,4 +1,4 @@
-"""The cells of cluster-scoped kinds."""
+"""The table cells of cluster-scoped kinds."""
 
 from fairlead.server.registry.resource import Object
 from fairlead.server.tables.ages import UNKNOWN, format_age

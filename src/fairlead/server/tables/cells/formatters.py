@@ -1,4 +1,4 @@
-"""Common cell functions: each returns a function from an object to the text or number of its cell."""
+"""Cell functions that several kinds use. Most functions here take a path and return a function from object to cell."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,28 +10,35 @@ Cell = Callable[[Object], Any]
 
 
 def at(obj: Any, *path: str) -> Any:
+    """Return the value at a path of keys, or None if a key is missing."""
     for part in path:
         obj = obj.get(part) if isinstance(obj, dict) else None
     return obj
 
 
 def count(*path: str) -> Cell:
+    """Return a cell function for the number at a path, 0 if it is missing."""
     return lambda obj: at(obj, *path) or 0
 
 
 def text(*path: str, empty: str = NONE) -> Cell:
+    """Return a cell function for the text at a path, or `empty` if it is missing."""
     return lambda obj: str(value) if (value := at(obj, *path)) not in (None, "") else empty
 
 
 def ratio(actual: tuple[str, ...], desired: tuple[str, ...]) -> Cell:
+    """Return a cell function for two numbers such as 1/3."""
     return lambda obj: f"{at(obj, *actual) or 0}/{at(obj, *desired) or 0}"
 
 
 def containers(field: str, *path: str) -> Cell:
+    """Return a cell function for one field of all containers, joined by commas."""
     return lambda obj: ",".join(c.get(field) or "" for c in at(obj, *path, "containers") or ())
 
 
 def labels(*path: str) -> Cell:
+    """Return a cell function for the labels at a path, such as a=1,b=2."""
+
     def cell(obj: Object) -> str:
         labels = at(obj, *path) or {}
         return ",".join(f"{k}={v}" for k, v in sorted(labels.items())) or NONE
@@ -40,6 +47,8 @@ def labels(*path: str) -> Cell:
 
 
 def selector(*path: str) -> Cell:
+    """Return a cell function for the label selector at a path."""
+
     def cell(obj: Object) -> str:
         value = at(obj, *path)
         if value is None:
@@ -56,6 +65,7 @@ def selector(*path: str) -> Cell:
 
 
 def first_three(values: list[str]) -> str:
+    """Join the first three values, and add how many more there are."""
     return ",".join(values[:3]) + (f" + {len(values) - 3} more..." if len(values) > 3 else "")
 
 
@@ -67,21 +77,22 @@ _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX",
 
 
 def modes(*path: str) -> Cell:
-    """The access modes, without duplicates and in a fixed order."""
+    """Return a cell function for the short names of the access modes at a path, in a fixed order."""
     return lambda obj: ",".join(short for mode, short in _MODES.items() if mode in (at(obj, *path) or ()))
 
 
 def size(*path: str) -> Cell:
-    """The number of items."""
+    """Return a cell function for the number of items in the list or map at a path."""
     return lambda obj: len(at(obj, *path) or ())
 
 
 def flag(*path: str) -> Cell:
+    """Return a cell function for whether the value at a path is true."""
     return lambda obj: bool(at(obj, *path))
 
 
 def class_name(*annotations: str) -> Cell:
-    """The name of a class, and whether it is the default."""
+    """Return a cell function for the name of a class, with "(default)" if one of the annotations is "true"."""
 
     def cell(obj: Object) -> str:
         values, name = obj["metadata"].get("annotations") or {}, obj["metadata"].get("name") or ""
@@ -91,12 +102,12 @@ def class_name(*annotations: str) -> Cell:
 
 
 def storage_class(obj: Object) -> str:
-    """Return the storage class of a volume or claim. An old annotation takes precedence."""
+    """Return the storage class of a volume or claim. The beta annotation takes precedence over the spec."""
     annotation = (obj["metadata"].get("annotations") or {}).get("volume.beta.kubernetes.io/storage-class")
     return str(annotation if annotation is not None else at(obj, "spec", "storageClassName") or "")
 
 
 def load_balancer_addresses(obj: Object) -> str:
-    """Return the addresses of a load balancer, without duplicates and sorted."""
+    """Return the addresses in the load balancer status, sorted and without duplicates."""
     ingress = at(obj, "status", "loadBalancer", "ingress") or ()
     return ",".join(sorted({p.get("ip") or p.get("hostname") or "" for p in ingress} - {""}))

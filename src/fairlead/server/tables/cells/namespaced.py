@@ -1,4 +1,4 @@
-"""The cells of namespaced kinds, and of Namespaces."""
+"""The table cells of namespaced kinds, and of Namespaces."""
 
 from collections.abc import Callable
 from typing import Any
@@ -132,7 +132,7 @@ def _endpoint_addresses(obj: Object) -> str:
 
 
 def _subsets(obj: Object) -> str:
-    """Return the addresses of an Endpoints object with each of its ports."""
+    """Return the addresses of an Endpoints object, each with each port."""
     matches: list[str] = []
     for subset in obj.get("subsets") or ():
         addresses = [address["ip"] for address in subset.get("addresses") or ()]
@@ -160,7 +160,7 @@ def _controller(obj: Object) -> str:
 
 
 def _claim_capacity(obj: Object) -> str:
-    """Return the size of a claim's volume, or "" before it has one."""
+    """Return the capacity of the volume that a claim is bound to, or "" if the claim is not bound."""
     return (at(obj, "status", "capacity", "storage") or "0") if at(obj, "spec", "volumeName") else ""
 
 

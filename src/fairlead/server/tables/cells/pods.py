@@ -1,4 +1,4 @@
-"""The cells of a Pod."""
+"""The table cells of Pods."""
 
 from typing import Any
 
@@ -31,14 +31,14 @@ def gates(obj: Object) -> str:
 
 
 def conditions(obj: Object) -> list[Object]:
-    """Return the row conditions of a Pod that has ended."""
+    """Return the table row conditions of a Pod that has succeeded or failed."""
     phase = at(obj, "status", "phase")
     message = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}.get(phase)
     return [{"type": "Completed", "status": "True", "reason": phase, "message": message}] if message else []
 
 
 def _summarize(obj: Object) -> tuple[str, str, int, str]:
-    """Return the ready containers, the status, the number of restarts, and the time of the last restart."""
+    """Return ready containers ("1/2"), status, number of restarts, and time of the last restart of a Pod."""
     spec, state = obj["spec"], obj.get("status") or {}
     conditions = {c.get("type"): c for c in state.get("conditions") or ()}
     restartable = {
@@ -67,7 +67,7 @@ def _summarize(obj: Object) -> tuple[str, str, int, str]:
 
 
 def _summarize_init_containers(spec: Object, state: Object, restartable: set[str]) -> tuple[int, list[Object], str]:
-    """Return how many init containers are ready, their statuses so far, and the reason why the Pod waits for one."""
+    """Return how many init containers are ready, their statuses so far, and why the Pod waits for one, if it does."""
     ready_count, seen = 0, []
     for index, status in enumerate(state.get("initContainerStatuses") or ()):
         seen.append(status)

@@ -1,4 +1,4 @@
-"""Translates the engine's compile errors to cel-go's messages and positions."""
+"""Translate the compile errors of the CEL engine to cel-go's messages and positions."""
 
 import re
 from collections.abc import Iterator
@@ -28,14 +28,14 @@ _LOGICAL: Final = ("_&&_", "_||_")
 
 
 class Problem(NamedTuple):
-    """An error at an offset of the rule's text, in characters."""
+    """An error message and its offset in the rule's text, in characters."""
 
     offset: int
     message: str
 
 
 def format_problems(text: str, problems: list[Problem]) -> str:
-    """Return the problems as cel-go prints them: each with its line and a mark below the column."""
+    """Return the problems as cel-go prints them, each with its line and a mark below the column."""
     formatted = []
     for offset, message in sorted(problems):
         line_number, start = text.count("\n", 0, offset) + 1, text.rfind("\n", 0, offset) + 1
@@ -45,7 +45,7 @@ def format_problems(text: str, problems: list[Problem]) -> str:
 
 
 def translate_compile_error(env: Any, error: str, source: str, text: str) -> str:
-    """Return the engine's error for a rewritten source, with positions in the original text."""
+    """Return the engine's error for a rewritten source as cel-go's message, with positions in the original text."""
     problems = _find_problems(env, error, source)
     if problems:
         return format_problems(text, problems)

@@ -1,4 +1,4 @@
-"""Checks of a rule's literals that the engine does not make: times, patterns, formats, and lists with mixed types."""
+"""Checks of the literals in a rule that the engine does not do: times, patterns, formats, lists of mixed types."""
 
 import json
 import math
@@ -51,7 +51,7 @@ _CLAUSE_TYPES: Final[
 class LiteralCheck:
     """Checks the literals of a type-checked rule.
 
-    `problems` are the errors found. `conversions` are calls such as `int("1")`, which the caller must evaluate to find
+    `problems` are the errors. `conversions` are calls such as `int("1")`, which the caller must evaluate to find more
     errors.
     """
 
@@ -98,7 +98,7 @@ class LiteralCheck:
                     self._found.append((call if index is None else items[index], message))
 
     def _expect_one_type(self, items: list[Expression], optional: frozenset[int]) -> None:
-        """Report the first item with another type. The arguments of `format` may have several types."""
+        """Record a problem for the first item whose type differs. The arguments of `format` may have several types."""
         types = [self._type(item) for item in items]
         types = [name[len("optional_type(") : -1] if n in optional else name for n, name in enumerate(types)]
         other = next((n for n, name in enumerate(types) if name != types[0]), None)
@@ -106,7 +106,7 @@ class LiteralCheck:
             self._found.append((items[other], f"expected type '{types[0]}' but found '{types[other]}'"))
 
     def _check_format(self, text: str, items: list[Expression]) -> tuple[int | None, str] | None:
-        """Return the first problem with a format text and the index of its argument, if it has one."""
+        """Return (argument index or None, message) for the first problem of a format string, or None if it is valid."""
         at = 0
         for clause in _CLAUSE.finditer(text):
             letter = clause[1]
@@ -147,7 +147,7 @@ def _can_parse(function: str, text: str) -> bool:
 
 
 def _type_name(data: bytes) -> str:
-    """Return the name of a Type message in error messages."""
+    """Return the name that error messages use for a serialized Type message."""
     match list(message_fields(data)):
         case [(2, _)]:
             return "null"

@@ -1,4 +1,4 @@
-"""Converts a schema's types to the engine's types. An object with declared fields becomes a protobuf message."""
+"""Convert the types of a schema to the engine's types. An object with declared fields becomes a protobuf message."""
 
 import re
 from typing import Any, Final
@@ -19,7 +19,10 @@ _RESERVED: Final = range(19000, 20000)  # Protobuf reserves these field numbers.
 
 
 class ProtobufTypes:
-    """The messages of one schema, in their own descriptor pool. The pool is None if the schema has no objects."""
+    """The protobuf messages of one schema in a descriptor pool of their own.
+
+    `pool` is None if the schema has no objects.
+    """
 
     def __init__(self, root: Type) -> None:
         from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, struct_pb2, timestamp_pb2
@@ -38,11 +41,11 @@ class ProtobufTypes:
             self.pool.Add(self._file)
 
     def replace_type_names(self, text: str) -> str:
-        """Replace the names of messages in an error by their paths in the schema."""
+        """Return an error text in which message names are replaced by their paths in the schema."""
         return _NAME.sub(lambda match: self._paths[int(match[1])], text)
 
     def _variable_type(self, value_type: Type, path: str) -> str:
-        """Return the type of a variable, as function declarations write types."""
+        """Return the type of a variable in the syntax of function declarations, such as list(string)."""
         if value_type.kind == "list" and value_type.element is not None:
             return f"list({self._variable_type(value_type.element, f'{path}.@idx')})"
         if value_type.kind == "map" and value_type.element is not None:
@@ -90,7 +93,7 @@ class ProtobufTypes:
         return self._message_type(_WELL_KNOWN[value_type.kind])
 
     def _inexact_type(self, value_type: Type, path: str) -> dict[str, Any]:
-        """Return a well-known type for a field whose type no message can have.
+        """Return a well-known type for a field whose type a protobuf message cannot express.
 
         A field that `self` reaches by names alone is also declared as a variable with its exact type.
         """

@@ -1,4 +1,4 @@
-"""Validates the CEL rules of a CustomResourceDefinition's schema."""
+"""Validate the CEL rules in the schema of a CustomResourceDefinition."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from fairlead.server.schema.structural import ANYTHING
 def validate_rules(
     node: Node, path: str, invalid_fields: Sequence[str] = (), *, costs: bool = True
 ) -> Iterator[FieldError]:
-    """Yield the errors of all rules of a schema. Rules of a schema that contains an invalid field are not compiled.
+    """Yield the errors of all CEL rules in a schema. Rules of a schema with an invalid field are not compiled.
 
     Without `costs`, the cost of a single rule is not limited. The total cost always is.
     """
@@ -34,7 +34,7 @@ def _validate_node(
     multiplicity: Multiplicity,
     budget: CostBudget,
 ) -> Iterator[FieldError]:
-    """Yield the errors of the rules of a node and of the nodes below it.
+    """Yield the errors of the rules of a node and of all nodes below it.
 
     `uncorrelatable` is the path of the nearest list around the node whose items have no identity, or "".
     """
@@ -78,7 +78,7 @@ def _validate_rule(
 
 
 def _format_rule(spec: dict[str, Any]) -> str:
-    """Return a rule as JSON with the field names of its Go type."""
+    """Return a rule as JSON with the field names of its Go type, as error messages show it."""
     fields = {
         "Rule": spec.get("rule", ""),
         "Message": spec.get("message", ""),

@@ -1,4 +1,4 @@
-"""Type checks of a rule by its schema, with cel-go's error messages."""
+"""Type checks of a rule against its schema, with cel-go's error messages."""
 
 from functools import lru_cache
 from typing import Any, Final
@@ -21,7 +21,7 @@ _WRONG_RESULT: Final = {
 
 
 class InvalidRule(Exception):
-    """A CustomResourceDefinition may not have this rule. `key` is its invalid field: rule or messageExpression."""
+    """Raised for a rule that a CustomResourceDefinition may not have. `key` is rule or messageExpression."""
 
     def __init__(self, key: str, message: str) -> None:
         super().__init__(message)
@@ -29,7 +29,7 @@ class InvalidRule(Exception):
 
 
 def check_rule(node: Node, spec: dict[str, Any]) -> None:
-    """Raise InvalidRule if a rule or its messageExpression is invalid."""
+    """Raise InvalidRule if a rule or its messageExpression does not fit the schema of `node`."""
     environment = _typed_environment(node, bool(spec.get("optionalOldSelf")))
     if environment is None:
         raise InvalidRule("rule", UNTYPED_SCHEMA)

@@ -1,1 +1,1 @@
-"""Costs of CEL rules: the worst-case estimate for a CustomResourceDefinition, and the limits while a rule runs."""
+"""Costs of CEL rules: the worst-case estimate when a CRD is written, and the limits while a rule runs."""

@@ -1,4 +1,4 @@
-"""Estimates the worst-case cost of a rule, as a real server does when a CustomResourceDefinition is written.
+"""Estimate the worst-case cost of a rule, as a real server does when a CustomResourceDefinition is written.
 
 Reading an identifier, a field or a scalar costs 1, and reading a character of a text 0.1. The maxLength, maxItems and
 maxProperties of a schema limit the sizes. Without a limit, a value can fill the largest request.
@@ -36,7 +36,7 @@ _SCALARS: Final = ("bool", "double", "duration", "int", "timestamp", "uint")
 
 
 class _Local(NamedTuple):
-    """What is known about a local variable."""
+    """The schema path, the size and the type of a local variable."""
 
     path: tuple[str, ...]
     size: SizeRange | None
@@ -45,15 +45,15 @@ class _Local(NamedTuple):
 
 
 def estimate_cost(rule: Expression, root: Type, *, optional_old: bool = False) -> int:
-    """Return the worst-case cost of a rule on a value of this type."""
+    """Return the worst-case cost of a rule on a value of type `root`."""
     return CostEstimator(root, optional_old).cost(rule)
 
 
 class CostEstimator:
-    """Walks a rule's tree once, children first, and records the type, the schema path and the size of each expression.
+    """Walks the syntax tree of a rule, children first, and records type, schema path and size of each expression.
 
     A path begins with a variable. An expression that is not a part of a variable has an empty path. Its parts have a
-    path below the root: a quirk of the real server that its costs depend on.
+    path below the root, a quirk of the real server that affects its costs.
     """
 
     def __init__(self, root: Type, optional_old: bool) -> None:
@@ -203,7 +203,7 @@ class CostEstimator:
         return self.known_size(expression) or UNKNOWN
 
     def known_size(self, expression: Expression) -> SizeRange | None:
-        """Return the size of an expression, or None if it is unknown."""
+        """Return the range of sizes of an expression's value, or None if it is unknown."""
         if expression in self.sizes:
             return self.sizes[expression]
         if (literal_size := _literal_size(expression)) is not None:
@@ -220,7 +220,7 @@ class CostEstimator:
         return local.size if local is not None else None
 
     def _declared_size(self, path: tuple[str, ...]) -> SizeRange | None:
-        """Return the size that the schema declares for a path."""
+        """Return the range of sizes that the schema declares for a path, or None if it declares none."""
         if not path:
             return None
         current: Type | None = self.root
@@ -270,7 +270,7 @@ class CostEstimator:
         )
 
     def _overload(self, expression: Call, overload: str, costs: list[int]) -> tuple[int, SizeRange | None]:
-        """Return the cost of an overload, including its arguments, and the size of its result."""
+        """Return the cost of calling an overload, including its arguments, and the size of its result."""
         sizes = [self._size(argument) for argument in expression.arguments]
         if expression.function in ("_&&_", "_||_"):
             return add(*costs), None
@@ -319,7 +319,7 @@ class CostEstimator:
 
 
 def _literal_size(expression: Expression) -> int | None:
-    """Return the size of a literal."""
+    """Return the size of a literal, or None for another expression."""
     match expression:
         case Literal():
             return len(expression.value) if expression.type in TEXT_TYPES else 1
@@ -331,7 +331,7 @@ def _literal_size(expression: Expression) -> int | None:
 
 
 def _overloads(expression: Call, kinds: list[str]) -> tuple[str, ...]:
-    """Return the overloads that a call can have by its argument types. "" stands for all overloads with equal cost."""
+    """Return the overloads that a call can have for its argument types. "" stands for all overloads with equal cost."""
     known = next((kind for kind in kinds if kind != "dyn"), "dyn")
     match expression.function:
         case "_+_":

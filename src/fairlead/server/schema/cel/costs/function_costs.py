@@ -1,4 +1,4 @@
-"""The costs of CEL functions without their arguments, and the sizes of their results."""
+"""The costs of calls of CEL functions, without their arguments, and the sizes of the results."""
 
 import math
 from collections.abc import Callable
@@ -26,7 +26,7 @@ CostAndSize = tuple[int, SizeRange | None]
 
 
 class EstimatedCall(NamedTuple):
-    """A call with the sizes of its receiver and arguments."""
+    """A function call with the sizes of its receiver and arguments."""
 
     expression: Call
     overload: str
@@ -39,12 +39,12 @@ CostFunction = Callable[[EstimatedCall], CostAndSize | None]
 
 
 def _read_argument(factor: float = CHARACTER_COST) -> CostFunction:
-    """Return a cost function: the cost of reading the first argument once, at `factor` per character."""
+    """Return a cost function for reading the first argument once, at `factor` per character."""
     return lambda call: (scale(call.sizes[0].max, factor), None) if call.sizes else None
 
 
 def _read_receiver(call: EstimatedCall) -> CostAndSize | None:
-    """Return the cost of reading the receiver. The result has the size of the receiver."""
+    """Return the cost of reading the receiver, and its size as the size of the result."""
     return (scale(call.receiver.max, CHARACTER_COST), call.receiver) if call.receiver is not None else None
 
 
@@ -98,7 +98,7 @@ def _join(call: EstimatedCall) -> CostAndSize | None:
 
 
 def _search(call: EstimatedCall) -> CostAndSize | None:
-    """Return the cost of a regular expression on a text."""
+    """Return the cost of matching a regular expression against a text."""
     if call.receiver is None or not call.sizes:
         return None
     cost = multiply(scale(add(call.receiver.max, 1), CHARACTER_COST), scale(call.sizes[0].max, PATTERN_COST))
@@ -112,7 +112,7 @@ def _contains(call: EstimatedCall) -> CostAndSize | None:
 
 
 def _compare_addresses(extra_cost: int) -> CostFunction:
-    """Return the cost of comparing two addresses of up to 16 bytes. An address that is a text is parsed first."""
+    """Return a cost function for comparing two IP addresses of up to 16 bytes. Texts are parsed first."""
 
     def estimate(call: EstimatedCall) -> CostAndSize | None:
         argument = call.expression.arguments[0]
@@ -139,7 +139,7 @@ def _sets(factor: int) -> CostFunction:
 
 
 def _create_list(factor: float, size: SizeRange) -> CostAndSize:
-    """Return the cost of creating a list of this size, with `factor` for each item."""
+    """Return the cost of creating a list of this size at `factor` per item, and the size."""
     return add(scale(size.max, factor), 1, LIST_COST), size
 
 

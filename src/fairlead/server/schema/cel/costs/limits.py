@@ -1,4 +1,4 @@
-"""The limits on the estimated costs of a CustomResourceDefinition's rules: of each rule and of all together."""
+"""Limits on the estimated costs of the rules of a CustomResourceDefinition: of each rule and of all rules together."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -19,12 +19,12 @@ _REMEDY: Final = (
 
 
 class Multiplicity(NamedTuple):
-    """How many times a value can occur in an object. None means that a list or map around it has no limit."""
+    """How many times a value can occur in an object, or None if a list or map around it has no limit."""
 
     occurrences: int | None = 1
 
     def of_children(self, node: Node) -> "Multiplicity":
-        """Return the multiplicity of the values inside a node."""
+        """Return how many times the values inside a node can occur."""
         if node.type == "array":
             children = node.constraints.max_items
         elif node.type == "object" and (node.values is not None or node.constraints.additional is not None):
@@ -36,13 +36,13 @@ class Multiplicity(NamedTuple):
         return Multiplicity(min(MAX_UINT64, self.occurrences * max(0, children)))
 
     def cost(self, once: int, value_type: Type) -> int:
-        """Return the cost of a rule on all values of this type that fit in a request."""
+        """Return the cost of a rule, which costs `once` per value, on all values of a type that fit in a request."""
         count = self.occurrences if self.occurrences is not None else MAX_REQUEST_BYTES // (value_type.min_bytes + 1)
         return min(MAX_UINT64, once * count)
 
 
 class CostBudget:
-    """Adds up the costs of one CustomResourceDefinition's rules and reports those over the limits."""
+    """Adds up the costs of the rules of one CustomResourceDefinition and reports those over the limits."""
 
     def __init__(self, *, limit_each_rule: bool = True) -> None:
         self._limit_each_rule = limit_each_rule
@@ -50,7 +50,7 @@ class CostBudget:
         self._most_expensive: list[tuple[int, str]] = []
 
     def spend(self, path: str, key: str, cost: int) -> Iterator[FieldError]:
-        """Add the cost of a rule. Yield an error if the rule alone is too expensive."""
+        """Add the cost of a rule to the total. Yield an error if the rule alone is too expensive."""
         self._total = min(MAX_UINT64, self._total + cost)
         if cost >= _TOTAL_LIMIT // 100:
             ranked = sorted([*self._most_expensive, (cost, path)], key=lambda entry: -entry[0])
@@ -59,7 +59,7 @@ class CostBudget:
             yield field_errors.forbidden(path, _format_exceeded(f"estimated {key} cost", cost, _RULE_LIMIT))
 
     def total_errors(self, path: str) -> Iterator[FieldError]:
-        """Yield the errors of the whole schema if the rules together are too expensive."""
+        """Yield the errors for the whole schema if its rules together are too expensive."""
         if self._total <= _TOTAL_LIMIT:
             return
         for _, rule_path in self._most_expensive:

@@ -1,4 +1,4 @@
-"""The result types of calls in a rule, as exact as cost estimates need them: scalar, string, list or map."""
+"""The result types of function calls in a rule, as far as cost estimates need them: scalar, string, list or map."""
 
 from typing import Final
 
@@ -83,7 +83,7 @@ def result_type(function: str, target: Type | None, arguments: list[Type]) -> Ty
 
 
 def _part_type(function: str, container: Type, arguments: list[Type]) -> Type:
-    """Return the type of a part of the receiver or of the first argument."""
+    """Return the result type of a function that returns a part of its receiver or first argument."""
     element = container.element or DYN
     if function in ("min", "max", "sum", "value"):
         return element
@@ -99,7 +99,7 @@ def _part_type(function: str, container: Type, arguments: list[Type]) -> Type:
 
 
 def field_type(operand: Type, field: str, *, optional: bool = False) -> Type:
-    """Return the type of a field, as an optional if `optional` or if the operand is one."""
+    """Return the type of a field of `operand`. It is an optional if `optional` is set or `operand` is an optional."""
     if optional and operand.kind != "optional":
         return Type("optional", element=field_type(operand, field))
     if operand.kind == "optional":
@@ -110,7 +110,7 @@ def field_type(operand: Type, field: str, *, optional: bool = False) -> Type:
 
 
 def _most_specific(types: list[Type]) -> Type:
-    """Return the first type that is known with its element type, else the first known type."""
+    """Return the first type whose element type is known, else the first type that is not `dyn`."""
     known = [item for item in types if item.kind != "dyn"]
     exact = (item for item in known if item.element is None or item.element.kind != "dyn")
     return next(exact, (known or [DYN])[0])

@@ -30,7 +30,7 @@ _SELF: Final = re.compile(r"(?<![\w.])(?:self|oldSelf)\b")
 
 
 class LoopShape(NamedTuple):
-    """A loop in a rule's text."""
+    """One loop in the text of a rule."""
 
     depth: int  # How many loops it is in, including itself.
     mentions_self: bool  # Each iteration may pass the whole object to the engine.
@@ -39,14 +39,14 @@ class LoopShape(NamedTuple):
 
 
 class RuleShape(NamedTuple):
-    """The parts of a rule's text that decide how its work grows with the size of the value."""
+    """The parts of a rule's text that determine how its work grows with the size of the value."""
 
     loops: tuple[LoopShape, ...]
     growth: int  # How many times longer a text can become through loops that append to it.
 
 
 class ValueSize(NamedTuple):
-    """The size of a value."""
+    """The size of a value: its number of parts, and its largest list or map and longest text."""
 
     cells: int  # Scalars and keys, including the length of their text.
     widest: int  # The number of items of the largest list or map.
@@ -57,7 +57,7 @@ EMPTY: Final = ValueSize(0, 0, 0)
 
 
 class Meter(threading.local):
-    """Counts the work of our functions for the rule that this thread evaluates."""
+    """Counts the work of our functions for the rule that the current thread evaluates."""
 
     spent = 0
 
@@ -65,7 +65,7 @@ class Meter(threading.local):
         self.spent = 0
 
     def spend(self, work: int) -> None:
-        """Count work before it is done. Raise ValueError if it is too much."""
+        """Add work that is about to be done. Raises ValueError if the total is too much."""
         self.spent += work
         if self.spent > LIMIT:
             raise ValueError(EXCEEDED)
@@ -75,19 +75,19 @@ METER: Final = Meter()
 
 
 class WorkBudget:
-    """The work that all rules of one object may take together."""
+    """The work that all rules of one object may do together."""
 
     def __init__(self) -> None:
         self._remaining = LIMIT
 
     def spend(self, work: int) -> bool:
-        """Subtract work. Return whether enough remained."""
+        """Subtract work from the budget. Return whether enough remained."""
         self._remaining -= work
         return self._remaining >= 0
 
 
 def find_loops(text: str) -> RuleShape:
-    """Return the shape of a rule. Its string literals must be blanked."""
+    """Return the loops in a rule's text, in which the string literals are already blanked."""
     matches = list(_LOOP.finditer(text))
     spans = [(match.end(), find_closing(text, match.end())) for match in matches]
     loops = tuple(
@@ -104,12 +104,12 @@ def find_loops(text: str) -> RuleShape:
 
 
 def list_building_work(length: int) -> int:
-    """Return the work of building a list of this length in a loop."""
+    """Return the work of building a list of this length item by item in a loop."""
     return length * length // 2
 
 
 def measure(value: Any) -> ValueSize:
-    """Return the size of a value."""
+    """Return the size of a JSON value."""
     cells = widest = longest = 0
     remaining = [value]
     while remaining:

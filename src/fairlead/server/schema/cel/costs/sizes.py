@@ -1,4 +1,4 @@
-"""Size estimates of values, and the arithmetic of costs, which stops at 2^64 - 1."""
+"""Ranges of value sizes, and arithmetic of costs, which stops at 2^64 - 1."""
 
 import math
 from typing import Final, NamedTuple
@@ -9,9 +9,9 @@ LIST_COST, MAP_COST = 10, 30  # The cost of creating a list or a map.
 
 
 class SizeRange(NamedTuple):
-    """The possible sizes of a value: characters, bytes, items or entries.
+    """The smallest and largest possible size of a value, in characters, bytes, items or entries.
 
-    The minimum matters too: a short text that is replaced by a long one occurs more often in a text.
+    The minimum matters for `replace`: a shorter search text can occur more often.
     """
 
     min: int
@@ -22,7 +22,7 @@ class SizeRange(NamedTuple):
 
 
 class EntrySizes(NamedTuple):
-    """The sizes of the keys and values of a map, or of the items of a list."""
+    """The size ranges of the keys and values of a map, or of the items of a list."""
 
     kind: str
     key: SizeRange

@@ -1,4 +1,4 @@
-"""The declarations of the functions that rules may call, for type checks. A capital letter is a type parameter.
+"""The type declarations of the functions that rules may call. A capital letter is a type parameter.
 
 `library` has the implementations. They are untyped, because the engine passes them plain values.
 """
@@ -18,7 +18,7 @@ Signature = tuple[str, str, str]  # The type of the receiver (or ""), of the arg
 
 
 def _method(*receivers: str, args: tuple[str, ...] = ("",), result: str = "") -> list[Signature]:
-    """Return the signatures of a method. Without `result`, it returns the type of its receiver."""
+    """Return the signatures of a method. If `result` is "", the method returns the type of its receiver."""
     return [(receiver, arguments, result or receiver) for receiver in receivers for arguments in args]
 
 
@@ -27,7 +27,7 @@ def _function(*args: str, result: str) -> list[Signature]:
 
 
 def _list_method(*elements: str, returns_element: bool = False, result: str = "") -> list[Signature]:
-    """Return the signatures of a method of lists. Without `result`, it returns the list or an element."""
+    """Return the signatures of a list method. If `result` is "", the method returns the list, or an element."""
     return [
         (f"list({element})", "", element if returns_element else result or f"list({element})") for element in elements
     ]
@@ -115,7 +115,7 @@ _FUNCTIONS: Final[dict[str, list[Signature]]] = {
 
 
 def configuration(variables: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """Return the configuration of an environment with variables of these types."""
+    """Return the configuration of an engine environment with variables of these types."""
     return {
         "extensions": [{"name": "two-var-comprehensions"}, {"name": "optional"}],
         "stdlib": {"exclude_functions": [{"name": name} for name in _REPLACED]},
@@ -149,7 +149,7 @@ def _parse_type(text: str) -> dict[str, Any]:
 
 
 def split_arguments(text: str) -> list[str]:
-    """Split at the commas outside parentheses."""
+    """Split a list of types at the commas outside parentheses."""
     parts, depth = [""], 0
     for mark in text:
         depth += (mark == "(") - (mark == ")")

@@ -34,7 +34,7 @@ _EXACT = Context(prec=1000)  # More digits than a quantity can have.
 
 
 def functions() -> list[Any]:
-    """Return the declarations of all functions with their implementations, for an environment."""
+    """Return the declarations of all functions with their implementations, for an engine environment."""
     return [
         cel.FunctionDecl(name, [_overload(name, i, *overload) for i, overload in enumerate(overloads)])
         for name, overloads in {**_FUNCTIONS, **invalid_values.functions(_T)}.items()
@@ -47,7 +47,7 @@ def _overload(name: str, index: int, member: bool, result: Any, parameters: list
 
 
 def _metered(impl: Any) -> Any:
-    """Return a function that counts the work of passing its arguments and result between Python and the engine."""
+    """Return `impl` wrapped so that METER counts the work of passing values between Python and the engine."""
 
     def call(*arguments: Any) -> Any:
         METER.spend(1 + sum(map(_transfer_work, arguments)))
@@ -73,7 +73,7 @@ def _quantity(text: str) -> dict[str, Any]:
 
 
 def _normalize(value: Decimal) -> str:
-    """Return the same text for equal amounts, so that the engine finds them equal."""
+    """Return the same text for equal amounts, so that the engine treats them as equal."""
     return f"{value.normalize(_EXACT):f}"
 
 
@@ -146,7 +146,7 @@ def _is_canonical(text: str) -> bool:
 
 
 def _is_global_unicast(ip: Any) -> bool:
-    """Return whether Go calls an address global unicast. Private addresses are too."""
+    """Return whether Go's IsGlobalUnicast is true for an address, which includes private addresses."""
     address = _address(ip)
     special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
     return not special and str(address) != "255.255.255.255"
@@ -196,7 +196,7 @@ def _contains_cidr(outer: Any, inner: Any) -> bool:
 
 
 def _insert_entries(entries: dict[Any, Any], new: dict[Any, Any]) -> dict[Any, Any]:
-    """Return a map with the entries of another one. The macros that build maps call it in each iteration."""
+    """Return a map with the entries of `new` added. The macros that build maps call this function in each iteration."""
     for key in new:
         if key in entries:
             raise ValueError(f"insert failed: key {strings.to_text(key)} already exists")
@@ -227,7 +227,7 @@ def _contains_all(outer: list[Any], inner: list[Any]) -> bool:
 
 
 def _count_comparisons(a: list[Any], b: list[Any]) -> None:
-    """Count the work of searching each item of one list in the other."""
+    """Add the work of comparing each item of one list with each item of the other to METER."""
     METER.spend(len(a) * len(b))
 
 
@@ -288,7 +288,7 @@ def _version_number(index: int) -> Any:
 
 
 def _compare(a: Any, b: Any) -> int:
-    """Compare two quantities or two versions."""
+    """Return -1, 0 or 1 for two quantities or two semantic versions."""
     return semver.compare(a["semver"], b["semver"]) if "semver" in a else _compare_quantities(a, b)
 
 

@@ -1,4 +1,4 @@
-"""The formats that rules can use by name. Each function returns the errors of a text."""
+"""The formats that rules can name in format.named(). A format is a function from a text to its errors."""
 
 from collections.abc import Callable
 from typing import Final
@@ -34,5 +34,5 @@ FORMATS: Final[dict[str, Callable[[str], list[str]]]] = {
 
 
 def validate_format(name: str, text: str) -> list[str]:
-    """Return the errors of a text in a format."""
+    """Return the errors of a text in the format called `name`."""
     return FORMATS[name](text)

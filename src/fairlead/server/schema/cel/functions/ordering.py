@@ -1,4 +1,7 @@
-"""List functions that depend on the order of items. Items of different types (an int-or-string) have no order."""
+"""List functions that depend on the order of items, such as sort() and min().
+
+Items of different types (an int-or-string) have no order.
+"""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta

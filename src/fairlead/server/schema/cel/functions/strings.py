@@ -74,7 +74,7 @@ def substring(text: str, start: int, end: int | None = None) -> str:
 
 
 def ascii_only(change: Callable[[str], str]) -> Callable[[str], str]:
-    """Return a function that changes the case of ASCII letters only."""
+    """Return a function that applies `change`, such as str.upper, to ASCII letters only."""
     return lambda text: re.sub(r"[A-Za-z]+", lambda match: change(match[0]), text)
 
 
@@ -84,7 +84,7 @@ def quote(text: str) -> str:
 
 
 def format_text(text: str, values: list[Any]) -> str:
-    """Return the result of CEL's `format`, which resembles Go's fmt."""
+    """Return the result of CEL's `format` function, which resembles Go's fmt."""
     parts, used, done = [], 0, 0
     for clause in _CLAUSE.finditer(text):
         parts.append(text[done : clause.start()])
@@ -162,7 +162,7 @@ def type_name(value: Any) -> str:
 
 
 def to_text(value: Any) -> str:
-    """Return a value as the clause %s prints it."""
+    """Return a value as the clause %s of `format` prints it."""
     kind = type(value)
     if kind is str:
         return str(value)
@@ -191,7 +191,7 @@ def to_text(value: Any) -> str:
 
 
 def _to_quoted_text(value: Any) -> str:
-    """Return a value as it is printed inside a list or a map."""
+    """Return a value as `format` prints it inside a list or a map."""
     kind = type(value)
     if kind is str:
         return quote_go(value)

@@ -1,4 +1,4 @@
-"""Validation of URLs, as Go parses them."""
+"""Validation of URLs with the results of Go's net/url."""
 
 import re
 from typing import Final
@@ -10,7 +10,7 @@ _SCHEME: Final = re.compile(r"|[A-Za-z][A-Za-z0-9+.-]*")
 
 
 def url_error(text: str) -> str:
-    """Return Go's error if a text is not an absolute URL or path, else an empty string."""
+    """Return Go's error message if a text is not an absolute URL or path, else ""."""
     error = _find_error(text)
     return f'parse "{text}": {error}' if error else ""
 
