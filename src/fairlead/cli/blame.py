@@ -27,7 +27,7 @@ COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "bright_red")
 def command(
     kind: str, name: str, namespace: str | None, output: str, kubeconfig: Path | None, context_name: str | None
 ) -> None:
-    """Show an object with the owners of each field, and where field managers conflict.
+    """Show an object with the owners of each field, and the conflicts between field managers.
 
     The values of Secrets are hidden.
     """

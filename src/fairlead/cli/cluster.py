@@ -1,4 +1,4 @@
-"""Shared by commands that work on a cluster: how to connect, and which kind a name on the command line means."""
+"""Functions for commands that work on a cluster: connect to it, and find the kind that an argument names."""
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +15,7 @@ from fairlead.client.client import Client
 
 @dataclass(frozen=True)
 class Connection:
-    """A server, its name for messages, and the namespace to use when the command line names none."""
+    """A client for a cluster, the name of the cluster for messages, and the default namespace."""
 
     client: Client
     world: World
@@ -24,7 +24,7 @@ class Connection:
 
 
 def connection_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add --kubeconfig and --context to a command."""
+    """Add the options --kubeconfig and --context to a command."""
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     for option in (
         click.option("--context", "context_name", help="The kubeconfig's context to use."),
@@ -36,7 +36,7 @@ def connection_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextlib.asynccontextmanager
 async def connect(kubeconfig: Path | None, context_name: str | None) -> AsyncIterator[Connection]:
-    """Connect to the server of a kubeconfig's context. Raises UserError if it cannot be reached."""
+    """Connect to the cluster of a kubeconfig context. Raises UserError if the server cannot be reached."""
     from fairlead.client.http import HttpTransport
     from fairlead.client.locate import locate
 
@@ -52,10 +52,10 @@ async def connect(kubeconfig: Path | None, context_name: str | None) -> AsyncIte
 
 
 async def find_kind(client: Client, name: str) -> Kind:
-    """Return the served kind of that name.
+    """Return the kind that a command-line argument names, from the kinds that the server serves.
 
-    The name is a kind (`Widget`), a plural, a short name, `widgets.example.com` or `widgets.v1.example.com`. Raises
-    UserError if no kind has the name, or kinds of several groups do.
+    `name` is a kind (`Widget`), a plural, a short name, `widgets.example.com` or `widgets.v1.example.com`. Raises
+    UserError if no kind has that name, or if kinds of several groups have it.
     """
     lower = name.lower()
     matches: dict[tuple[str, str], Kind] = {}

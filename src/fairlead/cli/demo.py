@@ -1,4 +1,4 @@
-"""`fairlead demo`: run the reference systems with the original's write path and with fairlead, under the same load."""
+"""`fairlead demo`: run the reference systems under the same load, with the original's writes and with fairlead's."""
 
 import asyncio
 import json
@@ -152,7 +152,7 @@ async def _play_on_cluster(
 
 @contextmanager
 def progress_bar(description: str, *, quiet: bool) -> Iterator[Progress]:
-    """Show in the terminal how many objects are done."""
+    """Show a progress bar in the terminal with the number of objects that are done."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bar

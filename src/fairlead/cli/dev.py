@@ -21,7 +21,7 @@ POLL_INTERVAL = 0.3
 
 
 class SourceFiles:
-    """The Python files in a target's directory. Detects each change since they were last loaded."""
+    """The Python files in the directory of an operator. Detects changes since the operator was loaded."""
 
     def __init__(self, target: str) -> None:
         self._target = target
@@ -31,7 +31,7 @@ class SourceFiles:
         sys.dont_write_bytecode = True
 
     def load(self, load_operator: Callable[[], Operator]) -> Operator:
-        """Load the operator from the files as they are now. Raises UserError."""
+        """Import the files again and return the operator that they define. Raises UserError."""
         unload_modules(self._target)
         self._remember()
         operator = load_operator()
@@ -40,7 +40,7 @@ class SourceFiles:
         return operator
 
     async def wait_for_change(self) -> None:
-        """Wait until a file was added, removed or changed."""
+        """Wait until a file is added, removed or changed."""
         while self._modification_times() == self._loaded:  # noqa: ASYNC110 - a file system sets no event
             await asyncio.sleep(POLL_INTERVAL)
 
@@ -66,7 +66,7 @@ async def run_until_change(
     world: World,
     options: Options,
 ) -> Operator:
-    """Run the operator until a file changes, and return the operator as it is then.
+    """Run the operator until one of its files changes, then load it again and return the new operator.
 
     If the operator fails to start or to load, log the error and wait for the next change.
     """

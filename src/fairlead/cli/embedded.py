@@ -1,4 +1,4 @@
-"""Start the embedded server beside an operator, in this process; kubectl can reach it from another terminal."""
+"""Run the embedded server in the process of an operator. kubectl can connect from another terminal."""
 
 import logging
 import tempfile
@@ -22,7 +22,7 @@ log = logging.getLogger("fairlead.embedded")
 
 @asynccontextmanager
 async def run_embedded_server(world: World, name: str = "") -> AsyncIterator[Transport]:
-    """Run an empty server and log how to reach it. Its state is lost when the context ends."""
+    """Run an empty embedded server and log how to connect to it. Its objects are lost when the context ends."""
     from fairlead.server.app import Server
 
     token = f"{world.random.getrandbits(128):032x}"
@@ -45,7 +45,7 @@ async def run_embedded_server(world: World, name: str = "") -> AsyncIterator[Tra
 
 
 async def prepare(transport: Transport, world: World, kinds: Iterable[Kind], objects: Sequence[Object]) -> None:
-    """Apply the objects, CRDs first. Define each kind that is still missing before the other objects."""
+    """Apply the objects: first CRDs and namespaces, then a CRD for each missing kind, then all other objects."""
     client = Client(transport, world, user_agent="fairlead-run")
     for obj in [obj for obj in objects if manifests.is_prerequisite(obj)]:
         await _apply(client, obj)

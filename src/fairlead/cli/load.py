@@ -1,4 +1,4 @@
-"""Find the operator in a file, a module or a directory."""
+"""Load an operator from a file, a module or a directory."""
 
 import importlib
 import importlib.util
@@ -20,11 +20,11 @@ CONVENTIONAL_FILE = "controller.py"
 
 
 class OperatorNotFound(UserError):
-    """The target defines no operator, or cannot be loaded. The message is one line and names the remedy."""
+    """The file, module or directory defines no operator or cannot be loaded. The message is one line with the fix."""
 
 
 def load(target: str) -> Operator:
-    """Return the Operator that a file, a module (`package.module`) or a directory (its controller.py) defines."""
+    """Return the Operator that a file, a module (`package.module`) or a directory (with controller.py) defines."""
     found = {id(value): value for value in vars(_module(target)).values() if isinstance(value, Operator)}
     if not found:
         raise OperatorNotFound(f"{target} defines no operator: add a line such as op = fairlead.Operator('greeter')")
@@ -35,7 +35,7 @@ def load(target: str) -> Operator:
 
 
 def unload_modules(target: str) -> None:
-    """Remove the modules of the target's directory from sys.modules, so that they are imported again."""
+    """Remove the modules in the operator's directory from sys.modules, so that they are imported again."""
     home = directory_of(target)
     for name, module in list(sys.modules.items()):
         file = Path(getattr(module, "__file__", None) or "/").resolve()
@@ -47,7 +47,7 @@ def unload_modules(target: str) -> None:
 
 
 def directory_of(target: str) -> Path | None:
-    """Return the directory of the target's code, or None for a module that is not imported yet."""
+    """Return the directory with the operator's code, or None if `target` is a module that is not imported yet."""
     path = Path(target)
     if path.is_dir():
         return path.resolve()

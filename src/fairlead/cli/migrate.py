@@ -25,7 +25,7 @@ MAX_NAMED_MANAGERS = 10  # More would not fit on one line.
 
 @dataclass
 class MigrationReport:
-    """The result for each object."""
+    """The objects of a migration by result: moved, unchanged, failed."""
 
     moved: dict[str, tuple[str, ...]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)

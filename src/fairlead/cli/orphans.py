@@ -38,14 +38,14 @@ MAX_TABLE_ROWS = 200
 
 
 class NotCompleted(click.ClickException):
-    """Something could not be judged or deleted, and stays."""
+    """Some objects could not be judged or deleted. The command exits with 1."""
 
     exit_code = 1
 
 
 @dataclass(frozen=True)
 class OrphanOptions:
-    """The options of the command line. None of them comes from a plan file."""
+    """The options of the command line. A plan file cannot change them."""
 
     kubeconfig: Path | None
     downstream: str
@@ -58,7 +58,7 @@ class OrphanOptions:
 
 
 class _Parsed(click.ParamType[Any]):
-    """An option parsed by a function that raises ValueError."""
+    """A click parameter type that calls a function to parse the text. A ValueError is a usage error."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
@@ -228,7 +228,7 @@ def _run_async(work: Any) -> Any:
 
 @dataclass
 class _Run:
-    """One run: the connected fleet, with the evidence loaded and locked."""
+    """One run of a command: the connected clusters, and the evidence, which is loaded and locked."""
 
     wanted: OrphanOptions
     world: World
@@ -250,7 +250,7 @@ class _Run:
 
 @contextlib.asynccontextmanager
 async def _connect(wanted: OrphanOptions, world: World) -> AsyncIterator[tuple[Fleet, Transport, str]]:
-    """Connect to the fleet. Yield it, the downstream transport, and the namespace of the downstream context."""
+    """Connect to all clusters. Yield the fleet, the downstream transport and the downstream context's namespace."""
     from fairlead.client import kubeconfig
     from fairlead.client.http import HttpTransport
 
@@ -281,7 +281,7 @@ async def _run(wanted: OrphanOptions) -> AsyncIterator[_Run]:
 
 
 def _state() -> Path:
-    """Return the user's state folder, by the XDG convention."""
+    """Return the folder for state files, $XDG_STATE_HOME/fairlead or ~/.local/state/fairlead."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "fairlead"
 
 
@@ -404,7 +404,7 @@ def _print_plan(plan: Plan, *, err: bool) -> None:
 
 
 def _check_output(path: Path, evidence: Path | None) -> None:
-    """Check the file before a long scan. It is replaced as a whole, so it must not be a device or a link."""
+    """Check before a long scan that the plan can be written to `path`: not a device, a link or the evidence file."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise click.UsageError(f"{path} is not a regular file: choose one with -o, or - for standard output")
     if evidence is not None and path.absolute() == evidence.absolute():

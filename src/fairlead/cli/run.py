@@ -34,7 +34,7 @@ MAX_TRIES = 5
 
 @dataclass(frozen=True)
 class Target:
-    """The server to run on, the namespaces to watch, and the namespace of the lease."""
+    """Where an operator runs: the server, the namespaces to watch, and the namespace of the lease."""
 
     transport: Transport
     name: str
@@ -89,7 +89,7 @@ def run(target: str, **options: Any) -> None:
 
 
 def run_as_script(operator: Operator) -> None:
-    """Implement `operator.main()`: `fairlead run` for the file that defines the operator."""
+    """Run `fairlead run` for the script that defines the operator. `operator.main()` calls this function."""
     from fairlead.cli.shell import exit_with, set_environment_variables
 
     with contextlib.suppress(RuntimeError):
@@ -204,7 +204,7 @@ def _crd_files(target: str) -> list[Path]:
 
 
 def _declared_kinds(operator: Operator, cluster: str = HOME) -> list[Kind]:
-    """Return the kinds that the operator declares in that cluster, without duplicates."""
+    """Return the kinds that the operator's controllers and indexes use in a cluster, without duplicates."""
     controllers = operator.controllers.values()
     kinds = [source.kind for controller in controllers for source in controller.sources if source.cluster == cluster]
     kinds += [kind for kind, _, _ in operator.indexes if cluster == HOME]
@@ -270,7 +270,7 @@ def _parse_cluster(text: str) -> tuple[str, str]:
 
 
 async def _check_reachable(place: Target, world: World) -> None:
-    """Send one request to each server, so that a wrong address or token is reported at the start."""
+    """Send one request to each server, so that a wrong address or token is reported before the operator starts."""
     for transport in (place.transport, *place.clusters.values()):
         await Client(transport, world).kinds()
 

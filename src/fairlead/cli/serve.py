@@ -125,7 +125,7 @@ def _parse_address(text: str) -> tuple[str, int]:
 
 
 def _load_users(world: World, token: str | None, file: Path | None) -> "dict[str, User]":
-    """Return the user of each token. Without any, generate a token for an administrator."""
+    """Return the user of each token from --token and --token-file, or a generated admin token without them."""
     from fairlead.server.authentication import static_tokens
     from fairlead.server.authentication.users import ADMIN
 

@@ -1,4 +1,4 @@
-"""Behaviour shared by all commands: lazy loading, environment variables, one-line errors, exit status."""
+"""The command group that all commands share: lazy imports, environment variables, one-line errors, exit status."""
 
 import os
 import sys
@@ -19,16 +19,16 @@ unfinished_tasks: set[Any] = set()
 
 
 class CommandLine(NamedTuple):
-    """Where a command is defined ("module:attribute"), and its line in the help."""
+    """The location of a command ("module:attribute") and its line in `fairlead --help`."""
 
     target: str
     help: str
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command only when it is called. `--help` imports none of them.
+    """A click group that imports a command only when the command runs. `--help` imports no command.
 
-    `sections` maps a heading of the help to its commands. `aliases` maps an old command to the words that replace it.
+    `sections` maps a heading of the help to its commands. `aliases` maps an old command to its replacement.
     """
 
     def __init__(
@@ -69,13 +69,13 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name.ljust(width), line.help) for name, line in commands.items()])
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **kwargs: Any) -> Any:
-        """Run the command line and exit the process; see `exit_with`."""
+        """Run the command line and exit the process with the status of `exit_with`."""
         run = super().main
         exit_with(lambda: run(args, prog_name="fairlead", standalone_mode=False, **kwargs))
 
 
 def set_environment_variables(command: click.Command, prefix: str) -> None:
-    """Let each option be set by an environment variable: the prefix and the option's long name."""
+    """Give each option an environment variable of the prefix and the long name: `FAIRLEAD_RUN_NAMESPACE`."""
     for option in command.params:
         if isinstance(option, click.Option) and option.envvar is None:
             option.envvar = f"{prefix}_{max(option.opts, key=len).lstrip('-')}".replace("-", "_").upper()
@@ -85,9 +85,9 @@ def set_environment_variables(command: click.Command, prefix: str) -> None:
 
 
 def exit_with(run: Callable[[], Any]) -> NoReturn:
-    """Run a command and exit with its status.
+    """Call `run` and exit the process with the status that it returns.
 
-    The status is 2, after one line on stderr, for an error that the user can correct, and 130 after Ctrl-C.
+    For an error that the user can correct, print one line on stderr and exit with 2. After Ctrl-C, exit with 130.
     """
     try:
         code = run()

@@ -1,4 +1,4 @@
-"""Run a command until it ends or a signal stops it, also when user code ignores its cancellation."""
+"""Run a coroutine until it ends or a signal stops it, also if user code ignores the cancellation."""
 
 import asyncio
 import signal
@@ -12,9 +12,10 @@ CANCEL_TIMEOUT = 1.0
 
 
 def run(work: Coroutine[Any, Any, Any]) -> int:
-    """Run a coroutine on a loop of its own until it ends or a signal stops it.
+    """Run a coroutine on a new event loop until it ends or a signal stops it, and return the exit status.
 
-    `asyncio.run` waits forever for a task that ignores its cancellation. Here such a task goes to `unfinished_tasks`.
+    `asyncio.run` waits forever for a task that ignores its cancellation. This function adds such a task to
+    `unfinished_tasks` instead.
     """
     runner = asyncio.Runner()
     try:
@@ -26,7 +27,7 @@ def run(work: Coroutine[Any, Any, Any]) -> int:
 
 
 async def run_until_signal(work: Coroutine[Any, Any, Any]) -> int:
-    """Run a coroutine and return its exit status. SIGTERM cancels it and means success; Ctrl-C exits with 130."""
+    """Run a coroutine and return the exit status. SIGTERM cancels the coroutine and returns 0, Ctrl-C returns 130."""
     task = asyncio.ensure_future(work)
     terminated = asyncio.Event()
 
@@ -44,7 +45,7 @@ async def run_until_signal(work: Coroutine[Any, Any, Any]) -> int:
 
 
 async def _cancel_remaining() -> set[asyncio.Task[Any]]:
-    """Cancel every other task and return those that did not end in time."""
+    """Cancel every other task, and return the tasks that did not end within CANCEL_TIMEOUT."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

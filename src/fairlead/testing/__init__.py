@@ -1,4 +1,4 @@
-"""What a test of an operator needs: the types of the pytest fixtures, faults, and virtual time. No Docker.
+"""Test an operator with pytest, without Docker: the types of the fixtures, faults and virtual time.
 
 The fixtures `cluster`, `operator` and `api_server` come from the pytest plugin, which is active when fairlead is
 installed.

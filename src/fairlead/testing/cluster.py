@@ -1,4 +1,4 @@
-"""A cluster for a test: do what users and other programs do, and run operators on it."""
+"""The test cluster: create and change objects as a user would, and run operators."""
 
 import asyncio
 import contextlib
@@ -29,14 +29,14 @@ TIMEOUT = 90.0
 
 
 class StartOperator(Protocol):
-    """The type of the pytest fixture `operator`: run an operator on the test's cluster until the test ends."""
+    """The type of the pytest fixture `operator`, a function that runs an operator until the test ends."""
 
     async def __call__(self, operator: Operator, **options: Unpack[Options]) -> Running:
-        """Start the operator and return its run."""
+        """Start the operator on the test's cluster, and return the running operator."""
 
 
 class Cluster:
-    """One namespace of one API server, for one test.
+    """A new namespace of an API server, for one test.
 
     `create`, `edit` and `delete` act as a user or another program. A namespaced object without a namespace goes to
     `namespace`.
@@ -60,7 +60,7 @@ class Cluster:
         """What each operator sent, in the order of `start`: (method, status) -> count. A watch counts as a GET."""
 
     async def open(self) -> None:
-        """Create the namespace, at the beginning of the test."""
+        """Create the test's namespace. The fixture `cluster` calls this before the test."""
         self._opened_in = asyncio.get_running_loop()
         await self.client.create(Namespace(self.namespace))
 
@@ -74,14 +74,14 @@ class Cluster:
             self._written.append(await self.client.apply(await self._with_namespace(obj), field_manager="test"))
 
     async def create(self, obj: Mapping[str, Any]) -> Object:
-        """Create an object. A kind without a CRD gets one first, whose schema allows every field."""
+        """Create an object. If its kind has no CRD, install a CRD first, with a schema that allows every field."""
         obj = Object(obj)
         await install_missing(self.client, [kind(obj.api_version, obj.kind)])
         self._written.append(await self.client.create(await self._with_namespace(obj)))
         return self._written[-1]
 
     async def edit(self, obj: Mapping[str, Any], *, subresource: str | None = None, **fields: Any) -> Object:
-        """Merge-patch fields (`spec={"size": 3}`); `subresource="status"` patches the status."""
+        """Merge-patch fields of an object: `edit(obj, spec={"size": 3})`. `subresource="status"` patches the status."""
         obj = Object(obj)
         edited = await self.client.patch(
             kind(obj.api_version, obj.kind),
@@ -95,7 +95,7 @@ class Cluster:
         return edited
 
     async def delete(self, obj: Mapping[str, Any]) -> None:
-        """Delete an object. One with finalizers stays until they are removed."""
+        """Delete an object. An object with finalizers stays until the finalizers are removed."""
         obj = Object(obj)
         await self.client.delete(kind(obj.api_version, obj.kind), obj.name, obj.namespace)
         self._deleted.append(obj)
@@ -114,7 +114,7 @@ class Cluster:
     # Run operators.
 
     async def start(self, operator: Operator, **options: Unpack[Options]) -> Running:
-        """Run an operator on this cluster until the test ends. Kinds without a CRD get one, as with `create`."""
+        """Run an operator on this cluster until the test ends. Missing CRDs are installed, as by `create`."""
         if not isinstance(operator, Operator):
             raise TypeError(f"operator(…) takes a fairlead.Operator, not {type(operator).__name__}: await operator(op)")
         self._check_loop()
@@ -129,10 +129,10 @@ class Cluster:
         return running
 
     async def wait_until_idle(self, within: float = TIMEOUT) -> None:
-        """Wait until each operator has seen this test's writes and has nothing left to do.
+        """Wait until every operator has seen the writes of this test and has reconciled all objects.
 
-        Does not wait for `RequeueAfter`, `Wait` or a resync: use `asyncio.sleep`, which costs nothing in virtual time.
-        Raises AssertionError after `within` seconds, naming the objects whose reconcile fails.
+        Does not wait for `RequeueAfter`, `Wait` or a resync: use `asyncio.sleep`, which takes no real time in virtual
+        time. Raises AssertionError after `within` seconds, with the objects whose reconcile fails.
         """
         __tracebackhide__ = True
         if not self._running:
@@ -151,9 +151,9 @@ class Cluster:
         self._deleted.clear()
 
     async def check_caches(self) -> None:
-        """Compare each operator's cache with a list from the server at the same resourceVersion.
+        """Compare the cache of each operator with a list from the server at the same resourceVersion.
 
-        Raises AssertionError with the differences. May be called at any time, also while operators are busy.
+        Raises AssertionError with the differences. Can be called at any time, also while operators are busy.
         """
         __tracebackhide__ = True
         differences = [difference for running in self._running for difference in await running.find_differences()]
@@ -161,7 +161,7 @@ class Cluster:
             raise AssertionError("the cache differs from the server: " + "; ".join(differences))
 
     async def wait_for(self, condition: Callable[[], Awaitable[Any]], within: float = TIMEOUT) -> Any:
-        """Call `condition` until its result is true, and return the result. Raises AssertionError after `within` s."""
+        """Call `condition` until its result is true, and return that result. Raises AssertionError after `within` s."""
         __tracebackhide__ = True
         try:
             async with asyncio.timeout(within):
@@ -173,10 +173,10 @@ class Cluster:
             raise AssertionError(f"the condition was still false after {within:g} s") from None
 
     def faults(self, *faults: "Fault", seed: int = 0) -> "FaultInjector":
-        """Inject these faults into requests from now on, replacing earlier ones; none ends all faults.
+        """Inject faults into all later requests, in place of earlier faults. `faults()` ends all faults.
 
-        They affect this test's own requests too, unless a fault names a `user_agent`. On a real server the test is
-        skipped: only the embedded server injects faults.
+        The faults also affect the requests of the test itself, unless a fault names a `user_agent`. Only the embedded
+        server injects faults: on a real server the test is skipped.
         """
         if self._inject is None:
             import pytest
@@ -188,7 +188,7 @@ class Cluster:
         return injected
 
     async def close(self) -> None:
-        """Stop the operators and close the connections."""
+        """Stop the operators and close all connections to the server."""
         await self._stack.aclose()
         for transport in self._opened:
             await transport.close()
@@ -200,7 +200,7 @@ class Cluster:
         return self._opened[-1]
 
     async def _wait_until_seen(self, running: Running) -> None:
-        """Wait until the operator's cache has this test's writes."""
+        """Wait until the operator's cache shows every write of this test."""
         watched = running.services.watched
         for obj in self._written:
             if watched.is_watched(kind(obj.api_version, obj.kind)):
@@ -213,7 +213,7 @@ class Cluster:
                 await asyncio.sleep(0.01)
 
     async def _wait_until_served(self, obj: Object) -> None:
-        """Wait until the object's kind is served: a new CRD takes a moment."""
+        """Wait until the server serves the kind of the object, which takes a moment after its CRD was created."""
         async with asyncio.timeout(TIMEOUT):
             while True:
                 try:

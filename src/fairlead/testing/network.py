@@ -1,4 +1,4 @@
-"""A simulated network between a client and a server: request latency, watch delay, request counts."""
+"""Transports that simulate a network: request latency, watch delay, request counts."""
 
 import asyncio
 from collections import Counter
@@ -13,12 +13,12 @@ Lags = Mapping[str, tuple[float, float]]
 
 
 class SlowTransport:
-    """A Transport with random latency, within the given bounds, for each request and each chunk of a watch.
+    """A Transport that delays each request and each chunk of a watch by a random time.
 
-    Watches of the resources in `late` have bounds of their own.
+    `request` and `watch` are the shortest and longest delay in seconds. `late` replaces `watch` for some resources.
 
-    Guarantees: a watch stays in order; the delay does not limit its throughput; no request is lost or fails. In virtual
-    time the latency costs nothing.
+    Guarantees: the events of a watch stay in order, the delay does not limit the throughput of a watch, and no request
+    fails.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class _DelayedStream:
 
 
 class CountingTransport:
-    """A Transport that counts responses by method and status. A watch counts as a GET; lost responses do not count."""
+    """A Transport that counts responses by method and status. A watch counts as GET, a lost response not at all."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""The pytest plugin: an API server, a cluster and an operator in one test, without Docker.
+"""The pytest plugin: the fixtures `api_server`, `cluster` and `operator`, without Docker.
 
 See docs/how-to/test-an-operator.md.
 
@@ -69,7 +69,7 @@ def _api_world(request: pytest.FixtureRequest) -> "Iterator[World]":
 
 @pytest.fixture
 def api_server(request: pytest.FixtureRequest, _api_world: "World") -> "Server | RealServer":
-    """Return the API server: a new embedded one for each test, or the shared one of --api-server=real."""
+    """Return an API server: a new embedded server for each test, or one real server with --api-server=real."""
     if request.config.getoption("--api-server") == "real":
         real: RealServer = request.getfixturevalue("_real_api_server")
         return real
@@ -80,7 +80,7 @@ def api_server(request: pytest.FixtureRequest, _api_world: "World") -> "Server |
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, api_server: "Server | RealServer", _api_world: "World") -> "Cluster":
-    """Return a cluster with a new namespace for this test: see `fairlead.testing.Cluster`."""
+    """Return a `fairlead.testing.Cluster` with a new namespace for this test."""
     if not _uses_our_fixtures(request.node):
         pytest.fail(f"{request.node.name} uses the fixture `cluster` or `operator`, so it must be `async def`", False)
     from fairlead.testing.cluster import Cluster
@@ -107,7 +107,7 @@ def operator(cluster: "Cluster") -> "StartOperator":
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run an async test that uses one of our fixtures. Unwrap it first: another plugin may have wrapped it."""
+    """Run an async test that uses one of our fixtures. Other tests are left to pytest and other plugins."""
     from fairlead.testing.cluster import Cluster
 
     test = inspect.unwrap(pyfuncitem.obj)
@@ -135,7 +135,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def _traceback_from(error: BaseException, test: Callable[..., Any]) -> TracebackType | None:
-    """Return the traceback from the test function on: the event loop's frames before it explain nothing."""
+    """Return the traceback of `error` without the frames of the event loop before the test function."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code is not test.__code__:
         trace = trace.tb_next
@@ -155,7 +155,7 @@ async def _open(cluster: "Cluster | None") -> AsyncIterator[None]:
 
 
 def _uses_our_fixtures(item: Any) -> bool:
-    """Whether this is an async test that uses one of this module's fixtures, not others of the same name."""
+    """Return whether a test is `async def` and uses a fixture of this module (not another of the same name)."""
     if not inspect.iscoroutinefunction(inspect.unwrap(item.obj)):
         return False
     fixtures = item._fixtureinfo.name2fixturedefs  # noqa: SLF001 - pytest has no public way to find a fixture's module

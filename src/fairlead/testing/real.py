@@ -1,4 +1,4 @@
-"""A real kube-apiserver with etcd on loopback, for the duration of a test run.
+"""Run a real kube-apiserver with etcd on loopback during a test run.
 
 The binaries come from the locations that Go's envtest uses, or from `make real`. This module downloads nothing.
 """
@@ -31,11 +31,11 @@ START_SECONDS = 60.0
 
 
 class RealServerError(UserError):
-    """The binaries were not found or the server did not start. The message says what to do."""
+    """The binaries were not found, or the real server did not start. The message names the fix."""
 
 
 def cache_folder() -> Path:
-    """Return the folder where `make real` stores its binaries."""
+    """Return the folder where `make real` stores the binaries."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "fairlead" / "real" / VERSION
 
@@ -60,18 +60,17 @@ def find(name: str) -> Path | None:
 
 
 def missing() -> str | None:
-    """Return why no real server can be started here, or None."""
+    """Return an error message if etcd or kube-apiserver is not installed, else None."""
     absent = [name for name in ("etcd", "kube-apiserver") if find(name) is None]
     remedy = "set KUBEBUILDER_ASSETS (`setup-envtest use -p path` prints it), or `make real` in fairlead's sources"
     return f"{' and '.join(absent)} not found: {remedy}" if absent else None
 
 
 class RealServer:
-    """Running etcd and kube-apiserver processes with RBAC, a token of system:masters, and TLS with their own CA.
+    """An etcd and a kube-apiserver process with RBAC, an admin token (system:masters) and TLS with its own CA.
 
-    Guarantees: both processes listen on loopback only. `stop` ends them and removes their folder; the same happens when
-    this process dies in any way. After `crash`, `recover` restarts them with the stored data, the same address, CA and
-    token.
+    Guarantees: both processes listen on loopback only. `stop` ends them and removes their folder. The same happens when
+    this process dies in any way. After `crash`, `recover` restarts them with the same data, address, CA and token.
 
     Does not guarantee: garbage collection, namespace deletion or default ServiceAccounts. `start_controllers` runs the
     controllers for the first two. `recover` does not restart them.
@@ -89,7 +88,7 @@ class RealServer:
         self._home = self._folder
 
     def start(self) -> "RealServer":
-        """Start both processes and return when the server is ready.
+        """Start etcd and kube-apiserver, and return when the server is ready.
 
         Raises: RealServerError with the last lines of the log.
         """
@@ -108,7 +107,7 @@ class RealServer:
         raise AssertionError("unreachable")
 
     def stop(self) -> None:
-        """Kill both processes and remove their folder. The data is discarded, so no orderly shutdown is needed."""
+        """Kill the processes and remove their folder with all data."""
         self.crash()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -161,7 +160,7 @@ class RealServer:
 
     @property
     def data(self) -> Path:
-        """The data folder of etcd. After `crash` it can be copied or replaced by a copy."""
+        """The data folder of etcd. Tests may copy or replace the folder after `crash`."""
         return self._home / "etcd"
 
     def __enter__(self) -> "RealServer":
@@ -171,7 +170,7 @@ class RealServer:
         self.stop()
 
     def request(self, method: str, path: str, body: object = None) -> bytes:
-        """Send one request as the admin, for synchronous test setup.
+        """Send one request with the admin token and return the response body. For synchronous test setup.
 
         Raises: OSError; HTTPError if the server rejects the request.
         """
@@ -187,7 +186,7 @@ class RealServer:
 
     @property
     def pids(self) -> list[int]:
-        """The process ids, etcd's first."""
+        """The process ids of etcd, kube-apiserver and kube-controller-manager, in this order."""
         return [process.pid for process in self._processes]
 
     def kubeconfig(self) -> Path:
@@ -277,7 +276,7 @@ class RealServer:
         raise RealServerError(f"no ready server after {START_SECONDS:.0f} s: {self._last_log_lines(processes[-1])}")
 
     def _is_ready(self) -> bool:
-        """Return whether the server reports ready and the default namespace exists, which it creates a moment later."""
+        """Return whether /readyz succeeds and the namespace `default` exists, which is created a moment later."""
         try:
             self.request("GET", "/readyz")
             self.request("GET", "/api/v1/namespaces/default")
@@ -305,7 +304,10 @@ class RealServer:
 
 
 def _start_watchdog(pid: int, folder: Path) -> subprocess.Popen[bytes]:
-    """Start a shell that kills `pid` when this process ends in any way: its standard input is closed then."""
+    """Start a shell that kills `pid` and removes `folder` when this Python process ends in any way.
+
+    The shell waits for the end of its standard input, which is closed when this process ends.
+    """
     script = 'cat >/dev/null; kill -9 "$1"; rm -rf "$2"'
     return subprocess.Popen(  # noqa: S603
         ["/bin/sh", "-c", script, "fairlead-watchdog", str(pid), str(folder)],
@@ -329,7 +331,7 @@ def _free_port() -> int:
 
 
 def main() -> None:
-    """Run a real server until Ctrl-C and print how to connect to it: `python -m fairlead.testing.real`."""
+    """Run a real server until Ctrl-C, and print the line that sets KUBECONFIG: `python -m fairlead.testing.real`."""
     with RealServer() as server:
         print(f"export KUBECONFIG={server.kubeconfig()}", flush=True)
         with contextlib.suppress(KeyboardInterrupt):

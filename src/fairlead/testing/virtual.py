@@ -1,7 +1,7 @@
-"""Virtual time: an event loop that jumps to its next timer instead of waiting for it.
+"""Virtual time: an event loop that sets its clock to the next timer instead of waiting.
 
-A minute of backoff takes no real time, and a run depends only on the code and the seed. All waiting must happen on this
-loop. The embedded server's in-process transport does that. Sockets do not: the loop rejects them.
+A minute of back-off takes no real time, and a run depends only on the code and the seed. All waiting must happen on
+this loop, so the loop rejects sockets. The embedded server has an in-process transport without sockets.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class Deadlock(RuntimeError):
 
 
 def run(main: Coroutine[Any, Any, T], *, start: float = START) -> T:
-    """Run `main` to completion in virtual time that begins at `start`, and return its result.
+    """Run the coroutine `main` in virtual time and return its result. The clock starts at `start`, in epoch seconds.
 
     Guarantees: time moves only when no task is ready, and then exactly to the next timer. Time does not move while a
     function runs in a thread (`asyncio.to_thread`). A run that cannot continue raises Deadlock instead of hanging.
@@ -37,18 +37,18 @@ def run(main: Coroutine[Any, Any, T], *, start: float = START) -> T:
 
 
 def run_on(loop: "VirtualLoop", main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` on an existing loop, for callers that need its clock before the run. Close the loop at the end."""
+    """Run `main` on an existing loop and close the loop. For callers that need the loop's clock before the run."""
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         return runner.run(main)
 
 
 def world(seed: int = 0) -> World:
-    """Return a world that uses the virtual loop's clock and derives all randomness from `seed`."""
+    """Return a World with the clock of the virtual loop, whose random values depend only on `seed`."""
     return World.seeded(VirtualClock(), seed)
 
 
 class VirtualClock:
-    """The clock of a virtual loop: `loop`, or the running loop of the first read. Later reads work from any thread."""
+    """The clock of a VirtualLoop. Without `loop`, the first read takes the running loop. Usable from any thread."""
 
     def __init__(self, loop: "VirtualLoop | None" = None) -> None:
         self._loop = loop
@@ -69,7 +69,7 @@ class VirtualClock:
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """The event loop of `run`. `time()` starts at 0, which is the wall-clock time `start`."""
+    """The event loop of virtual time. `time()` starts at 0, when the clock shows `start`."""
 
     def __init__(self, start: float = START) -> None:
         self.start = start
@@ -99,7 +99,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._threads -= 1
 
     def advance(self, until_timer: float | None) -> float:
-        """Return the real seconds to wait for I/O. Jump to the next timer first if nothing can happen before it."""
+        """Return the real seconds to wait for I/O. If no thread is running, first set the clock to the next timer."""
         if until_timer is not None and until_timer <= 0:
             return 0.0
         if self._threads:
@@ -117,7 +117,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """A selector that watches only the wake-up pipe of its loop."""
+    """A selector that accepts only the wake-up pipe of its loop, so that no other socket can be used."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
@@ -151,7 +151,7 @@ class _JumpingSelector(selectors.BaseSelector):
 
 
 def _describe_tasks(loop: asyncio.AbstractEventLoop) -> str:
-    """List every unfinished task and the line where it waits."""
+    """Return a text with every unfinished task and the line where it waits."""
     descriptions = []
     for task in asyncio.all_tasks(loop):
         frames = task.get_stack(limit=1)

@@ -1,1 +1,1 @@
-"""Commands for people who run clusters: one module or package per tool. They do not import each other."""
+"""Tools for people who run clusters: one module or package per tool. Tools do not import each other."""

@@ -1,4 +1,4 @@
-"""Show the owners of each field of an object: who wrote it, how and when. Pure functions on plain data."""
+"""Find the owners of each field of an object from its managedFields."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _TYPED = re.compile(r"(?i)null|true|false|yes|no|on|off|y|n|[.+-]?(inf|nan)")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A managedFields entry, without its fields."""
+    """The field manager, operation, subresource and time of a managedFields entry."""
 
     manager: str
     operation: str
@@ -32,7 +32,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the object as YAML. `path` and `owners` are those of the field that ends here, if one does."""
+    """One line of an object as YAML. A line that ends a field has the path and the owners of that field."""
 
     text: str
     path: str = ""
@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Fight:
-    """Field managers that conflict, the fields, and what to do about it."""
+    """Field managers that conflict with each other, the fields, and the fix."""
 
     managers: tuple[str, ...]
     fields: tuple[str, ...]
@@ -49,15 +49,15 @@ class Fight:
 
 
 def blame(obj: Mapping[str, Any]) -> list[Line]:
-    """Return the object as lines of YAML with the owners of each field, without managedFields and Secret values."""
+    """Return the object as YAML lines with the owners of each field. managedFields and Secret values are left out."""
     entries = [(_owner(entry), entry.get("fieldsV1") or {}) for entry in _managed_fields(obj)]
     return list(_map(redact(obj), entries, "", ""))
 
 
 def fights(obj: Mapping[str, Any]) -> list[Fight]:
-    """Return where the object's field managers conflict.
+    """Return the conflicts between the object's field managers.
 
-    Only what the current managedFields show: not who overwrote whom before.
+    The result contains only what the current managedFields show, not earlier conflicts.
     """
     sets = [(_owner(entry), FieldSet.decode(entry.get("fieldsV1"))) for entry in _managed_fields(obj)]
     found = []
@@ -87,7 +87,7 @@ def fights(obj: Mapping[str, Any]) -> list[Fight]:
 
 
 def redact(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the object without managedFields and without Secret values, also in the last-applied annotation."""
+    """Return a copy of the object without managedFields and Secret values, also in the last-applied annotation."""
     metadata = {name: item for name, item in (obj.get("metadata") or {}).items() if name != "managedFields"}
     shown = {**obj, "metadata": metadata}
     if (obj.get("apiVersion"), obj.get("kind")) == ("v1", "Secret"):
@@ -141,7 +141,7 @@ def _field(first: str, indent: str, label: str, item: Any, entries: _Entries, pa
 
 
 def _is_one_value(entries: _Entries) -> bool:
-    """Whether the field is owned as one value. An entry without children, beside one with, owns only its existence."""
+    """Return whether all owners own the field as one value, and none of them only fields inside it."""
     return bool(entries) and not any(fields.keys() - {"."} for _, fields in entries)
 
 
@@ -154,7 +154,7 @@ def _below(entries: _Entries, element: str) -> _Entries:
 
 
 def _element(item: Any, entries: _Entries) -> str | None:
-    """Return the path element under which an entry has this item."""
+    """Return the path element of a list item in the entries, such as `k:{"name":"app"}`, or None."""
     for _, fields in entries:
         for element in fields:
             if element[:2] == "v:" and not isinstance(item, dict | list) and element == value(item):
@@ -176,7 +176,7 @@ def _owner(entry: Mapping[str, Any]) -> Owner:
 
 
 def _scalar(item: Any) -> str:
-    """Format a scalar or an empty container as YAML on one line. Text that needs quotes is written as JSON."""
+    """Return a scalar or an empty map or list as YAML on one line. Text that needs quotes is written as JSON."""
     if isinstance(item, str) and _BARE.fullmatch(item) and not _TYPED.fullmatch(item):
         return item
     return json.dumps(item, ensure_ascii=not (isinstance(item, str) and item.isprintable()))

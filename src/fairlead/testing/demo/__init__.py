@@ -1,1 +1,1 @@
-"""The harness of `fairlead demo`: it plays a system on a server and records the requests, conflicts and times."""
+"""The harness of `fairlead demo`, which plays a system on a server and records requests, conflicts and times."""

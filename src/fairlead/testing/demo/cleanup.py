@@ -1,4 +1,4 @@
-"""Removes everything that a demo created on a server that keeps running."""
+"""Remove the objects that a demo created on a cluster."""
 
 import asyncio
 from collections.abc import Collection, Coroutine
@@ -18,7 +18,7 @@ CRD_TIMEOUT = 60.0
 
 
 async def finish_despite_cancel(cleanup: Coroutine[Any, Any, None]) -> None:
-    """Run `cleanup` to its end even if this task is cancelled before or meanwhile. A second cancel stops it."""
+    """Run `cleanup` to its end, even if the current task is cancelled once. A second cancellation stops it."""
     task, current = asyncio.ensure_future(cleanup), asyncio.current_task()
     if current is not None and current.cancelling():
         await task
@@ -31,10 +31,10 @@ async def finish_despite_cancel(cleanup: Coroutine[Any, Any, None]) -> None:
 
 
 async def remove_demo_objects(client: Client, namespace: str, resources: Collection[str]) -> None:
-    """Delete the demo's namespace, and the namespaces, cluster-scoped objects and CRDs that belong to it.
+    """Delete the demo's namespace, and all namespaces, cluster-scoped objects and CRDs of the demo.
 
-    An object belongs to the demo if the namespace is a part of its name, or the value of its label DEMO_LABEL.
-    The namespaces may still be terminating when this returns.
+    An object belongs to the demo if its name contains `namespace`, or its label DEMO_LABEL has that value. The
+    namespaces may still be terminating when this function returns.
 
     This also removes the finalizers of the objects in those namespaces, for the demo's CRDs and for the kinds in
     `resources`. The controllers that would remove them have stopped, and a namespace with such an object never goes
@@ -63,7 +63,7 @@ async def remove_demo_objects(client: Client, namespace: str, resources: Collect
 
 
 async def _deletable_kinds(client: Client) -> dict[tuple[str, str], Kind]:
-    """Return the kinds that a demo can have created, without CRDs: those are deleted last."""
+    """Return the kinds that a demo may have created, by (group, plural). CRDs are left out: they are deleted last."""
     return {
         (served.kind.group, served.kind.plural): served.kind
         for served in await client.kinds()
@@ -72,7 +72,7 @@ async def _deletable_kinds(client: Client) -> dict[tuple[str, str], Kind]:
 
 
 async def _remove(client: Client, kind: Kind, obj: Object) -> None:
-    """Remove the finalizers, and delete a cluster-scoped object. Others are deleted together with their namespace."""
+    """Remove the finalizers of an object, and delete it if it is cluster-scoped. Others go with their namespace."""
     with suppress(NotFound):
         if obj.finalizers:
             patch = {"metadata": {"finalizers": None, "uid": obj.uid}}
@@ -82,7 +82,7 @@ async def _remove(client: Client, kind: Kind, obj: Object) -> None:
 
 
 async def _wait_until_deleted(client: Client, crd: Object) -> None:
-    """Wait until the CRD can be installed again."""
+    """Wait until the server has removed the CRD, so that it can be installed again."""
     async with asyncio.timeout(CRD_TIMEOUT):
         while (await client.get(CustomResourceDefinition, crd.name)).uid == crd.uid:  # noqa: ASYNC110
             await asyncio.sleep(0.1)

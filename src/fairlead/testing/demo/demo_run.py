@@ -1,7 +1,7 @@
-"""One run of a demo: a server, a clock and a namespace, and a record of what the actors did.
+"""One run of a demo: a server, a clock, a namespace, and a record of the requests and reconciles.
 
-A demo is a module with a default number of objects, `SCALE`, and `async def play(run, variant, scale)`. `play` installs
-what it needs and calls `run.start` with the names of the objects that have to become ready. It then calls
+A demo is a module with `SCALE`, the default number of objects, and `async def play(run, variant, scale)`. `play`
+installs its CRDs and calls `run.start` with the names of the objects that have to become ready. It then calls
 `run.mark_done` for each object that is ready and `run.record_loss` for each lost write, and returns at the end.
 """
 
@@ -49,7 +49,7 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 class Demo(Protocol):
-    """The interface of a system's module `demo`."""
+    """The names that the `demo` module of a system defines."""
 
     SCALE: int
 
@@ -58,7 +58,7 @@ class Demo(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One entry of the timeline: a request with its status code, or a reconcile with its result."""
+    """One event of the timeline: a request with its status code, or a reconcile with 0 (success) or 1 (failure)."""
 
     at: float
     actor: str
@@ -69,11 +69,11 @@ class Mark:
 
 @dataclass
 class DemoRun:
-    """The environment and the record of one run of a demo.
+    """The server, clock and namespace of one run of a demo, and the record of its requests and reconciles.
 
-    `connect` opens a connection to the main server, and `other_servers` to further servers of the demo. `network` turns
-    simulated latency on; a real network has its own. Requests through `transport` and `client` are slowed down and
-    recorded under the name of the actor. Requests through `admin` are neither, but the server counts them.
+    `connect` opens a connection to the main server, `other_servers` to further servers of the demo. `network` turns
+    simulated latency on. Requests of `transport` and `client` have this latency and are recorded under the name of
+    their actor. Requests of `admin` are not slowed down and not recorded, but the server counts them.
     """
 
     connect: Connect
@@ -100,37 +100,37 @@ class DemoRun:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The labels for the objects that the demo creates outside its namespace."""
+        """The labels that the demo sets on the objects that it creates outside of its namespace."""
         return {DEMO_LABEL: self.namespace}
 
     @property
     def selector(self) -> str:
-        """The label selector for the objects that the demo created outside its namespace."""
+        """The label selector of the objects that the demo created outside of its namespace."""
         return f"{DEMO_LABEL}={self.namespace}"
 
     @property
     def admin(self) -> Client:
-        """A new client for the demo itself, without latency and without records."""
+        """A new client for the demo itself. Its requests have no latency and are not recorded."""
         return Client(self._open(), self.world, user_agent="demo")
 
     @property
     def grace_period(self) -> float:
-        """Five minutes of virtual time, or five seconds of real time."""
+        """The seconds that the demo waits for late changes: 300 in virtual time, 5 in real time."""
         return 5.0 if self._real_time else 300.0
 
     def transport(self, actor: str, connect: Connect | None = None, *, watch_lags: Lags | None = None) -> Transport:
-        """Return a recorded connection for an actor. `watch_lags` overrides WATCH_LAG for some resources."""
+        """Return a transport that records an actor's requests. `watch_lags` replaces WATCH_LAG for some resources."""
         inner: Transport = _RecordingTransport(self._open(connect), self, actor)
         if not self.network:
             return inner
         return SlowTransport(inner, self.world, request=REQUEST_LATENCY, watch=WATCH_LAG, late=watch_lags)
 
     def client(self, actor: str, connect: Connect | None = None) -> Client:
-        """Return a client with a recorded connection, for an actor."""
+        """Return a client whose requests are recorded under the name of an actor."""
         return Client(self.transport(actor, connect), self.world, user_agent=actor)
 
     async def start(self, names: Iterable[str]) -> None:
-        """Start the clock and the counters. The run is over when `mark_done` was called for all of `names`."""
+        """Start the clock and the counters. `names` are the objects for which `mark_done` must be called."""
         self._expected = set(names)
         self._baseline = await self._count_all_responses()
         self.marks.clear()
@@ -152,11 +152,11 @@ class DemoRun:
 
     @property
     def stuck(self) -> list[str]:
-        """The names from `start` that are not done yet."""
+        """The names of the objects for which `mark_done` was not called yet."""
         return sorted(self._expected - self.done_at.keys())
 
     async def wait_until_done(self, timeout: float = TIMEOUT) -> None:
-        """Return when all objects are done, or after `timeout` seconds."""
+        """Wait until all objects are done, at most `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout):
                 await self._all_done.wait()
@@ -164,7 +164,7 @@ class DemoRun:
             pass
 
     async def record_idle_time(self) -> None:
-        """Keep recording for ten minutes (real time: ten seconds), in which the actors should send nothing."""
+        """Record ten more minutes (ten seconds in real time). A good operator sends no requests in this time."""
         await asyncio.sleep(10.0 if self._real_time else 600.0)
 
     @property
@@ -174,7 +174,7 @@ class DemoRun:
     def record_reconciles(self, op: fl.Operator, actor: str = "operator") -> fl.Operator:
         """Return a copy of the operator that records each reconcile.
 
-        For cluster-scoped kinds the copy reconciles only the objects of this demo, those with its label.
+        For cluster-scoped kinds, the copy reconciles only the objects with the label of this demo.
         """
         recorded = copy(op)
         recorded.controllers = {
@@ -188,16 +188,16 @@ class DemoRun:
         return recorded
 
     def reconcile_recorder(self, actor: str = "operator") -> Callable[[str, bool], None]:
-        """Return a callback for old operators to call after each reconcile, with the object's name and if it failed."""
+        """Return a function for old operators to call after each reconcile, with the object's name and `failed`."""
         return lambda name, failed: self.marks.append(Mark(self.now, actor, "reconcile", name, int(failed)))
 
     async def count_responses(self) -> ResponseCounts:
-        """Return the responses that the servers counted since `start`, for the resources that the actors requested."""
+        """Return the servers' response counts since `start`, for the resources that the actors requested."""
         since_start = await self._count_all_responses() - self._baseline
         return Counter({key: n for key, n in since_start.items() if key[1] in self.resources})
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections to the servers."""
         for transport in self._transports:
             await transport.close()
 
@@ -242,7 +242,7 @@ class DemoRun:
 
 
 class _RecordingTransport:
-    """Records each response, and counts the watch events."""
+    """A transport that records each response as a mark of the timeline, and counts watch events."""
 
     def __init__(self, inner: Transport, run: DemoRun, actor: str) -> None:
         self._inner, self._run, self._actor = inner, run, actor
@@ -283,7 +283,7 @@ class _CountingStream:
 
 
 def limit_concurrency(call: Callable[[fl.Object], Awaitable[T]]) -> Callable[[fl.Object], Awaitable[T]]:
-    """Wrap a call so that at most MAX_IN_FLIGHT of them run at the same time."""
+    """Return a wrapper of `call` that runs at most MAX_IN_FLIGHT calls at the same time."""
     semaphore = asyncio.Semaphore(MAX_IN_FLIGHT)
 
     async def limited_call(obj: fl.Object) -> T:
@@ -294,7 +294,7 @@ def limit_concurrency(call: Callable[[fl.Object], Awaitable[T]]) -> Callable[[fl
 
 
 def resource_of(path: str) -> str:
-    """Return the resource and the subresource in a request's path, as the server's metrics name them."""
+    """Return the resource and subresource of a request path as in the server's metrics: `deployments/status`."""
     parts = path.strip("/").split("/")
     parts = parts[2:] if parts[0] == "api" else parts[3:]
     if len(parts) > 2 and parts[0] == "namespaces":

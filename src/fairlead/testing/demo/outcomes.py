@@ -1,4 +1,4 @@
-"""Plays a demo, and sums up its run: requests, conflicts, times, losses."""
+"""Play a demo, and compute the figures of the run: requests, conflicts, times, losses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ ENTRY_POINTS = "fairlead.demo"
 
 
 def demo_modules() -> dict[str, str]:
-    """Return the modules of the installed demos by system, in the order of their entry point."""
+    """Return the module of each installed demo by system: {"httpproxy": "fairlead_operators.httpproxy.demo", …}."""
     return {name: module for point in entry_points(group=ENTRY_POINTS) for name, module in point.load().items()}
 
 
 def load_demo(system: str) -> Demo:
-    """Import the demo of a system from `demo_modules`."""
+    """Import and return the demo module of a system."""
     return cast("Demo", import_module(demo_modules()[system]))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one run: response counts, the times until each object was done, losses and stuck objects."""
+    """The figures of one run: response counts, the seconds until each object was done, losses and stuck objects."""
 
     responses: ResponseCounts
     seconds: list[float]
@@ -37,25 +37,25 @@ class Outcome:
 
     @property
     def requests(self) -> int:
-        """The number of all requests."""
+        """The number of requests."""
         return sum(self.responses.values())
 
     @property
     def already_exists(self) -> int:
-        """The number of 409 responses to POST: AlreadyExists."""
+        """The number of 409 responses with the reason AlreadyExists, which are those to POST."""
         return sum(n for (verb, _, code), n in self.responses.items() if code == 409 and verb == "POST")
 
     @property
     def conflicts(self) -> int:
-        """The number of other 409 responses: Conflict."""
+        """The number of 409 responses with the reason Conflict, which are those to PUT, PATCH and DELETE."""
         return sum(n for (verb, _, code), n in self.responses.items() if code == 409 and verb != "POST")
 
     def seconds_until_done(self, share: float) -> float | None:
-        """Return the seconds until this share of the objects was done; None if no object was."""
+        """Return the seconds until a share of the done objects was done, such as 0.5 for the median, or None."""
         return self.seconds[min(len(self.seconds) - 1, int(share * len(self.seconds)))] if self.seconds else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the figures as `fairlead demo --json` prints them."""
+        """Return the figures as the JSON that `fairlead demo --json` prints."""
         return {
             "requests": self.requests,
             "conflicts": self.conflicts,
@@ -87,8 +87,8 @@ async def play(
 ) -> Outcome:
     """Play one variant of a demo on a server, and return its outcome.
 
-    Give a `namespace` for a server that keeps running. The demo then runs in that namespace, without simulated latency,
-    and deletes everything that it created. It also does that if this task is cancelled once.
+    With a `namespace`, the demo runs in that namespace of a cluster, without simulated latency, and deletes everything
+    that it created, also if the task is cancelled once.
     """
     run = DemoRun(connect, world, namespace or "default", network=namespace is None, progress=progress)
     try:

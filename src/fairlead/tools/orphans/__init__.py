@@ -1,1 +1,1 @@
-"""Find and delete orphans: copies in another cluster whose originals are gone."""
+"""Find and delete orphans: objects that were copied to another cluster and whose originals no longer exist."""

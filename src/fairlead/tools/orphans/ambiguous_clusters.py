@@ -1,4 +1,4 @@
-"""Find clusters whose context may be wrong: a wrong context would make every parent look absent."""
+"""Find clusters whose kubeconfig context may be wrong. In a wrong cluster every parent would seem absent."""
 
 import asyncio
 
@@ -7,10 +7,10 @@ from fairlead.tools.orphans.evidence import Evidence
 
 
 async def find_ambiguous_clusters(fleet: Fleet, evidence: Evidence) -> dict[str, str]:
-    """Return the names of clusters that must not be judged, with the reason.
+    """Return the clusters in which an absent parent proves nothing, with the reason, by name.
 
-    These are two names for one cluster, the downstream cluster, a cluster known by another name, a cluster that was the
-    same as another one that cannot be reached now, and a retired cluster that answers.
+    These are: two names for one cluster, the downstream cluster, a cluster that was first seen under another name, a
+    cluster that was the same as another one that cannot be reached now, and a retired cluster that still answers.
 
     Does not find: a context that leads to a cluster that was never seen before.
     """

@@ -1,4 +1,4 @@
-"""The cap: how many objects one run may delete."""
+"""The cap: the number of objects that one run may delete."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A number, or a share of the objects that a rule selects. A run that would delete more deletes nothing."""
+    """The largest number of objects that a run may delete, or a percentage of the objects that a rule selects.
+
+    A run that would delete more deletes nothing.
+    """
 
     count: int | None = None
     percent: int | None = None
@@ -20,14 +23,14 @@ class Cap:
 
     @classmethod
     def parse(cls, text: str) -> "Cap":
-        """Parse `25` or `5%`. Raises ValueError."""
+        """Parse a cap such as `25` or `5%`. Raises ValueError."""
         found = re.fullmatch(r"([0-9]{1,9})(%?)", text.strip())
         if not found or (found[2] and int(found[1]) > 100):
             raise ValueError(f"{text!r} is not a cap: write a number of objects such as 25, or a percentage such as 5%")
         return cls(percent=int(found[1])) if found[2] else cls(count=int(found[1]))
 
     def allows(self, selected: int) -> int:
-        """Return how many objects may be deleted when the rule selects this many."""
+        """Return the number of objects that a run may delete if the rule selects `selected` objects."""
         if self.count is not None:
             return self.count
         return max(self.at_least, selected * (self.percent or 0) // 100)

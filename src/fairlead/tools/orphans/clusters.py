@@ -1,4 +1,4 @@
-"""The clusters of a run: one downstream, the upstreams by name, and the retired ones."""
+"""The clusters of a run: the downstream cluster with the copies, and the upstream clusters with the originals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,18 +12,18 @@ CONCURRENT_CLUSTERS = 8  # Clusters read in parallel: fast enough for hundreds.
 
 
 class Unreachable(Exception):
-    """Nothing is known about a cluster, so nothing in it counts as absent. The message says why."""
+    """A cluster could not be read, so no object in it counts as absent. The message names the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster under the name that labels use for it."""
+    """A client for one cluster, and the name of the cluster in the labels of copies."""
 
     name: str
     client: Client
 
     async def uid(self) -> str:
-        """Return the identity of the cluster: the uid of its kube-system namespace."""
+        """Return the uid of the cluster's kube-system namespace, which identifies the cluster."""
         try:
             uid = (await self.client.get(Namespace, "kube-system")).uid
         except (ApiError, OSError) as error:
@@ -33,7 +33,7 @@ class Cluster:
         return uid
 
     async def kinds(self) -> dict[tuple[str, str], Kind]:
-        """Return the served kinds by group and kind, in the preferred version."""
+        """Return the kinds that the cluster serves, in the preferred version, by (group, kind)."""
         found: dict[tuple[str, str], Kind] = {}
         try:
             for served in await self.client.kinds():
@@ -46,7 +46,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The cluster with the copies, the clusters with their parents, and the clusters that no longer exist."""
+    """The downstream cluster (copies), the upstream clusters (originals) and the names of retired clusters."""
 
     downstream: Cluster
     upstreams: Mapping[str, Cluster]

@@ -1,4 +1,4 @@
-"""The continuous collector: scan the fleet again and again, and delete objects that are orphans for long enough."""
+"""The continuous collector: scan the clusters periodically, and delete the orphans."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -28,9 +28,9 @@ _TICK = 1.0
 
 
 class Collector:
-    """Scans a fleet and deletes orphans. Only the evidence is kept from one scan to the next.
+    """Scans a fleet of clusters and deletes orphans. Only the evidence is kept from one scan to the next.
 
-    A dry run deletes nothing, and writes neither evidence nor journal: it logs what would be deleted.
+    A dry run logs the objects that would be deleted. It deletes nothing, and writes no evidence and no journal.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Collector:
         self._logged: set[str] = set()
 
     async def scan_if_due(self) -> None:
-        """Scan if it is time. Errors are logged, and the scan is retried."""
+        """Scan if the time of the next scan has come. After an error, log it and schedule another scan."""
         if self._world.clock.monotonic() < self._due:
             return
         try:
@@ -64,7 +64,7 @@ class Collector:
         self._due = self._world.clock.monotonic() + after
 
     async def scan(self) -> float:
-        """Scan and delete once. Return the seconds until the next scan."""
+        """Scan the clusters, delete the orphans, and return the seconds until the next scan."""
         evidence = await self._load_evidence()
         plan = await make_plan(self._fleet, self._rules, evidence, grace=self._grace)
         if not self._dry_run:
@@ -90,7 +90,10 @@ class Collector:
         return self._evidence
 
     def _log_changes(self, plan: Plan) -> None:
-        """Log what is unknown, and in a dry run what would be deleted, once until it changes."""
+        """Log the objects that cannot be judged, and in a dry run those that would be deleted.
+
+        A line that the last scan logged too is not logged again.
+        """
         lines = {f"{item.candidate} stays: {item.verdict.why}" for item in plan.of(State.REFUSED)}
         lines |= {f"not judged: {problem}" for problem in plan.problems}
         if self._dry_run:
@@ -101,13 +104,13 @@ class Collector:
 
 
 def fleet_of(view: ReadContext, retired: Iterable[str] = ()) -> Fleet:
-    """Return the fleet of an operator: its home cluster is downstream, its other clusters are the upstreams."""
+    """Return the fleet of an operator. Its home cluster is the downstream cluster, all others are upstreams."""
     upstreams = {name: Cluster(name, view.cluster(name).unguarded) for name in view.clusters}
     return Fleet(Cluster("downstream", view.unguarded), upstreams, frozenset(retired))
 
 
 def operator(collector: Callable[[ReadContext], Collector], name: str = "fairlead-orphans") -> Operator:
-    """Return an operator that runs the collector, with a lease, probes and metrics like any other operator.
+    """Return an operator that runs the collector. It has a lease, probes and metrics like any other operator.
 
     `collector` is called once, when this process becomes the leader. Deletions with `view.unguarded` are sent only
     while the lease is held.

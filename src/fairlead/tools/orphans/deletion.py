@@ -1,4 +1,4 @@
-"""Delete the orphans of a plan. Each object is judged again, live, just before its deletion."""
+"""Delete the orphans of a plan. The parents of each object are read again just before its deletion."""
 
 import asyncio
 from collections import Counter
@@ -28,7 +28,7 @@ CAP_WINDOW = 3600.0
 
 
 class DeletionOutcome(StrEnum):
-    """The result for one object."""
+    """The outcome of the deletion of one object."""
 
     DELETED = "deleted"
     GONE = "gone"  # Somebody else deleted it.
@@ -38,7 +38,7 @@ class DeletionOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeletionResult:
-    """One object, its outcome and the reason."""
+    """One object of a plan, the outcome of its deletion, and the reason."""
 
     item: Item
     outcome: DeletionOutcome
@@ -48,7 +48,7 @@ class DeletionResult:
 def find_exceeded_caps(
     plan: Plan, chosen: Iterable[Item], cap: Cap | None, evidence: Evidence | None = None
 ) -> list[str]:
-    """Return a message for each rule whose cap the chosen items exceed. `cap` replaces the cap of every rule.
+    """Return a message for each rule whose cap is exceeded by the chosen items. `cap` replaces the cap of every rule.
 
     With `evidence`, the deletions of the last hour count too.
     """
@@ -70,19 +70,19 @@ def find_exceeded_caps(
 
 
 def recent(evidence: Evidence, rule: str) -> list[float]:
-    """Return the times of the rule's deletions in the last hour."""
+    """Return the times at which objects of a rule were deleted in the last hour."""
     return [moment for moment in evidence.deleted.get(rule, ()) if moment > evidence.now() - CAP_WINDOW]
 
 
 class OrphanDeleter:
-    """Deletes orphans one after another, at a bounded rate.
+    """Deletes orphans one after another, with a pause between two deletions.
 
-    Guarantees: an object is deleted only if a look just before shows that the rule still selects it and that all its
-    parents have been absent for the grace period. Only the version that was judged is deleted. The journal has each
-    deletion before it is requested, and each deletion is an Event.
+    Guarantees: just before each deletion, the object and its parents are read again. The object is deleted only if the
+    rule still selects it and all its parents have been absent for the grace period. The resourceVersion is a
+    precondition of the deletion. The journal records each deletion before the request, and an Event reports it.
 
-    Does not guarantee: that a parent created between the look and the deletion is seen. Two clusters share no
-    transaction.
+    Does not guarantee: that a parent is noticed if it is created between that read and the deletion. Two clusters share
+    no transaction.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class OrphanDeleter:
         ambiguous: dict[str, str],
         report: Callable[[DeletionResult], None] = lambda result: None,
     ) -> list[DeletionResult]:
-        """Delete the items that are still orphans. Raises JournalError before an unrecorded deletion."""
+        """Delete the items that are still orphans. Raises JournalError if a deletion cannot be recorded first."""
         done: list[DeletionResult] = []
         seen: set[str] = set()
         for item in items:

@@ -7,14 +7,14 @@ _FORM = re.compile(r"(?:[0-9]{1,9}[hms])+")
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds of a duration such as `5m`. Raises ValueError."""
+    """Parse a duration such as `5m` or `1h30m` to seconds. Raises ValueError."""
     if not _FORM.fullmatch(text):
         raise ValueError(f"{text!r} is not a duration: write for example 30s, 5m or 1h30m")
     return sum(int(part[:-1]) * _UNITS[part[-1]] for part in re.findall(r"[0-9]+[hms]", text))
 
 
 def format_duration(span: float) -> str:
-    """Format seconds, for example as `4m10s`."""
+    """Format seconds as a duration, such as `4m10s`."""
     whole = max(0, round(span))
     hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
     text = "".join(f"{n}{unit}" for n, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if n)

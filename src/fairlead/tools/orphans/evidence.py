@@ -1,7 +1,7 @@
-"""The evidence: which parents were absent, in which cluster, since when.
+"""The evidence: which parents were absent in which cluster, and since when.
 
-A parent that is found loses its entry; a parent that cannot be read keeps it. So a restart neither forgets nor shortens
-the grace period. Time between two runs never counts as a look: every deletion needs a look of its own.
+A parent that is present again loses its entry. A parent that cannot be read keeps its entry, so a restart does not
+restart the grace period. Evidence alone never causes a deletion: the parents are read again before each deletion.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,22 +16,22 @@ VERSION = 1
 
 
 class UnusableEvidence(Exception):
-    """Recorded evidence that cannot be used. The message says why."""
+    """The stored evidence cannot be used. The message names the reason."""
 
 
 @dataclass(slots=True)
 class ClusterRecord:
-    """One cluster: its identity when it was first seen, and its absent parents."""
+    """The uid of one cluster when it was first seen, and its absent parents with the time of the first absence."""
 
     uid: str
     absent: dict[Parent, float] = field(default_factory=dict)
 
 
 class Evidence:
-    """Everything that was seen so far.
+    """The absent parents of all clusters, the retired clusters, and the recent deletions.
 
-    Its clock starts at the wall clock and is monotonic from then on: setting the wall clock forward does not shorten a
-    grace period, and a recorded time in the future counts as now.
+    `now` starts with the wall-clock time and is monotonic from then on, so a change of the system time does not shorten
+    a grace period. A recorded time in the future counts as now.
     """
 
     def __init__(self, world: World, downstream: str) -> None:
@@ -47,29 +47,29 @@ class Evidence:
         return self._wall + self._clock.monotonic() - self._count
 
     def known_uid(self, cluster: str) -> str | None:
-        """Return the identity of the cluster when it was first seen under this name."""
+        """Return the uid that the cluster had when this name was first seen, or None for an unknown name."""
         record = self.clusters.get(cluster)
         return record.uid if record else None
 
     def record_cluster(self, cluster: str, uid: str) -> None:
-        """Remember the identity of a cluster, unless one is known for this name."""
+        """Record the uid of a cluster. A uid that was recorded before under this name stays."""
         self.clusters.setdefault(cluster, ClusterRecord(uid))
 
     def absent(self, cluster: str, parent: Parent, moment: float) -> float:
-        """Record that a parent was absent, and return since when."""
+        """Record that a parent was absent at `moment`, and return the time since which it has been absent."""
         return self.clusters[cluster].absent.setdefault(parent, moment)
 
     def alive(self, cluster: str, parent: Parent) -> None:
-        """Record that a parent is present, which ends its absence."""
+        """Record that a parent is present, and forget the time since which it was absent."""
         if cluster in self.clusters:
             self.clusters[cluster].absent.pop(parent, None)
 
     def retired_since(self, cluster: str) -> float:
-        """Return since when the cluster is retired; now, if it is new."""
+        """Return the time since which the cluster is retired. A cluster that was not retired before is retired now."""
         return self.retired.setdefault(cluster, self.now())
 
     def forget_except(self, wanted: Mapping[str, Iterable[Parent]], retired: Iterable[str]) -> None:
-        """Forget parents that no object refers to, and clusters that are no longer retired."""
+        """Forget the parents that are not in `wanted` and the retired clusters that are not in `retired`."""
         for name, record in self.clusters.items():
             pointed_at = set(wanted.get(name, ()))
             record.absent = {parent: since for parent, since in record.absent.items() if parent in pointed_at}
@@ -90,7 +90,7 @@ class Evidence:
         }
 
     def read(self, content: Any) -> None:
-        """Take over what was recorded. Raises Unusable on anything that `to_json` did not write."""
+        """Load the evidence from the JSON that `to_json` returned. Raises UnusableEvidence for any other content."""
         if not isinstance(content, dict) or content.get("version") != VERSION:
             raise UnusableEvidence("it is not evidence of this version of fairlead")
         if content.get("downstream") != self.downstream:

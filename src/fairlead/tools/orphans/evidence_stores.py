@@ -20,31 +20,31 @@ MAX_EVIDENCE_BYTES = 900_000
 
 
 class EvidenceError(UserError):
-    """Evidence that cannot be read or saved. The message is one line with the remedy."""
+    """The evidence cannot be read or saved. The message is one line that names the fix."""
 
 
 class EvidenceNotSaved(EvidenceError):
-    """Evidence that is valid, but cannot be saved now."""
+    """The evidence cannot be saved now."""
 
 
 class EvidenceStore(Protocol):
-    """Loads evidence once, and saves it."""
+    """A place that keeps evidence between two runs."""
 
     async def load(self, evidence: Evidence) -> None: ...
 
     async def save(self, evidence: Evidence) -> None:
-        """Save the evidence. Raises EvidenceNotSaved; then nothing may rely on it."""
+        """Save the evidence. Raises EvidenceNotSaved; then the caller must not delete anything."""
 
 
 class EvidenceFile:
-    """A file that only its owner can read, replaced as a whole. Use it inside `locked`."""
+    """Evidence in a file that only its owner can read. Load and save inside `with file.locked()`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the file: two runs would overwrite each other's evidence."""
+        """Return a context manager that locks the file, so that two runs do not overwrite each other's evidence."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
@@ -88,7 +88,10 @@ class EvidenceFile:
 
 
 class EvidenceConfigMap:
-    """A ConfigMap downstream. It is written only when something changed, under the resourceVersion last seen."""
+    """Evidence in a ConfigMap of the downstream cluster.
+
+    The ConfigMap is written only if the evidence changed, with the resourceVersion that was read last.
+    """
 
     def __init__(self, client: Client, namespace: str, name: str = "fairlead-orphans") -> None:
         self._client = client
@@ -127,7 +130,7 @@ class EvidenceConfigMap:
 
 
 def _encode_within_limit(evidence: Evidence) -> str:
-    """Encode the evidence as JSON. Leave out the youngest absences if it would be too long."""
+    """Return the evidence as JSON. If it is too long, leave out the parents that became absent last."""
     content = evidence.to_json()
     text = json.dumps(content, separators=(",", ":"))
     if len(text) <= MAX_EVIDENCE_BYTES:

@@ -1,16 +1,16 @@
-"""Read from an object's labels which upstream object it is a copy of."""
+"""Find the original of a copied object by its labels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 
 class UnreadableIdentity(Exception):
-    """The labels do not identify the upstream object. The message says what is wrong."""
+    """The labels of a copy do not identify its original. The message names the wrong label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The upstream object that a downstream one was made from."""
+    """The upstream object (original) that a downstream object was copied from."""
 
     cluster: str
     group: str
@@ -21,10 +21,11 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class IdentityLabels:
-    """The labels that identify the upstream object: `prefix` + cluster-name, group, kind, namespace, name.
+    """The labels that identify the original of a copy: `prefix` + cluster-name, group, kind, namespace, name.
 
-    `encodings` are the prefixes of a cluster's name that were ever used; the longest match counts. So
-    `cluster-project-a` and the older `cluster-_project-a` both name project-a. A "/" in the name is written "_".
+    `encodings` are all prefixes of the cluster name that were ever used, and the longest match counts. With `cluster-`
+    and the older `cluster-_`, both `cluster-project-a` and `cluster-_project-a` name project-a. A "/" in the name is
+    written "_".
     """
 
     prefix: str = "meta.datumapis.com/upstream-"
@@ -32,11 +33,11 @@ class IdentityLabels:
 
     @property
     def cluster(self) -> str:
-        """The label that every copy has."""
+        """The key of the label with the cluster name, which every copy has."""
         return f"{self.prefix}cluster-name"
 
     def read(self, labels: Mapping[str, str]) -> Identity:
-        """Return the identity in the labels. Raises UnreadableIdentity if one is missing or not decodable."""
+        """Return the original that the labels name. Raises UnreadableIdentity if a label is missing or invalid."""
         values = {}
         for word in ("group", "kind", "namespace", "name"):
             if (value := labels.get(self.prefix + word)) is None:

@@ -1,4 +1,4 @@
-"""The journal: one JSON line before each deletion, and one with its result."""
+"""The deletion journal: one line of JSON before each deletion, and one line with its result."""
 
 import json
 import os
@@ -9,18 +9,18 @@ from fairlead.api.errors import UserError
 
 
 class JournalError(UserError):
-    """The journal cannot be written, so nothing may be deleted."""
+    """The deletion journal cannot be written, so nothing was deleted."""
 
 
 class DeletionJournal(Protocol):
     """A record of deletions."""
 
     def write(self, entry: dict[str, Any]) -> None:
-        """Write an entry. It is stored when this returns. Raises JournalError."""
+        """Write an entry to stable storage. Raises JournalError."""
 
 
 class DeletionJournalFile:
-    """A private file that is only appended to. Each line is synced to the disk.
+    """A journal file that only its owner can read. Lines are appended and synced to the disk.
 
     A `deleting` line contains the whole object, so that an object deleted by mistake can be recreated.
     """

@@ -1,7 +1,7 @@
-"""Look at parents in a live cluster: each is present, absent since a time, or unknown. Unknown never means absent.
+"""Read the parents of candidates from a cluster. Each parent is present, absent since a time, or unknown.
 
-Reads have no resourceVersion, so the server answers with its current state, not from an old cache. A look counts only
-if the cluster has the same identity before and after it as when it was first seen under its name.
+One such read is called a look. Its requests have no resourceVersion, so the server answers with its current state. A
+look counts only if the cluster's uid before and after it is the uid that was first recorded for the cluster's name.
 """
 
 from collections.abc import Iterable
@@ -22,14 +22,14 @@ ParentsByKind = dict[tuple[str, str], set[Parent]]
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """The parent was absent at every look since this time."""
+    """The state of a parent that was absent at every look since a time."""
 
     since: float
 
 
 @dataclass(slots=True)
 class Look:
-    """The result of one look at a cluster. Everything in it was true at `began` or later."""
+    """The parents that one look found present or absent in a cluster. The requests were sent at `began` or later."""
 
     began: float
     uid: str = ""
@@ -39,7 +39,7 @@ class Look:
     doubts: dict[Parent, str] = field(default_factory=dict)  # Why this parent is unknown.
 
     def of(self, parent: Parent) -> bool | Absent | str:
-        """Return True if the parent is present, its `Absent` if it is absent, or why it is unknown."""
+        """Return True if the parent is present, an `Absent` if it is absent, or a message why that is unknown."""
         if self.unknown:
             return self.unknown
         if parent in self.present:
@@ -50,12 +50,12 @@ class Look:
 
 
 async def look_by_lists(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence) -> Look:
-    """Look at many parents by lists: their number depends on kinds and pages, not on the number of parents."""
+    """Read many parents with lists. The number of requests depends on kinds and pages, not on the parents."""
     return await _look(cluster, parents, evidence, by_lists=True)
 
 
 async def look_by_gets(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence) -> Look:
-    """Look at a few parents, with one request for each."""
+    """Read a few parents with one GET each."""
     return await _look(cluster, parents, evidence, by_lists=False)
 
 
@@ -114,7 +114,7 @@ async def _check_identity(cluster: Cluster, evidence: Evidence) -> str:
 
 
 async def _list_names(client: Client, kind: Kind) -> set[tuple[str, str]]:
-    """Return namespace and name of every object of the kind, including objects that are being deleted."""
+    """Return (namespace, name) of every object of the kind, including objects that are being deleted."""
     for attempt in range(1, MAX_LIST_ATTEMPTS + 1):
         found: set[tuple[str, str]] = set()
         token: str | None = None

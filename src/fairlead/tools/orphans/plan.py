@@ -1,4 +1,4 @@
-"""A plan: one scan of the fleet, with a verdict on each selected object."""
+"""A plan: the result of one scan of all clusters, with a verdict on each object that a rule selects."""
 
 import asyncio
 from collections import Counter
@@ -24,7 +24,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An object that a rule selects, and the verdict on it."""
+    """A downstream object that a rule selects, and the verdict on it: orphan, waiting, kept or refused."""
 
     candidate: Candidate
     verdict: Verdict
@@ -50,7 +50,7 @@ class Item:
 
 @dataclass(slots=True)
 class Plan:
-    """The result of one scan. Kept objects are only counted."""
+    """The result of one scan. Objects with the verdict KEPT are only counted."""
 
     made: float
     downstream: str
@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def complete(self) -> bool:
-        """Whether everything could be judged."""
+        """Whether every selected object could be judged."""
         return not self.problems and not self.of(State.REFUSED)
 
     def to_json(self) -> dict[str, Any]:
@@ -98,10 +98,11 @@ async def scan(
     grace: float | None = None,
     progress: Progress = lambda what, done, total: None,
 ) -> Plan:
-    """Judge every object that the rules select, by live lists: a few per cluster, however many objects there are.
+    """List the objects that the rules select and their parents, and return a plan with a verdict on each object.
 
-    Deletes nothing, and changes only `evidence`. An unreadable object or cluster ends in `problems` or as REFUSED,
-    never as an orphan. `grace` replaces the grace period of every rule. Raises Unreachable for the downstream cluster.
+    The scan deletes nothing and changes only `evidence`. If an object or a cluster cannot be read, the objects that
+    depend on it get the verdict REFUSED or are listed in `problems`. They are never orphans. `grace` replaces the grace
+    period of every rule. Raises Unreachable if the downstream cluster cannot be read.
     """
     plan = Plan(evidence.now(), await fleet.downstream.uid())
     if plan.downstream != evidence.downstream:
@@ -166,7 +167,7 @@ async def _select_candidates(
 
 
 async def _list_candidates(client: Client, rule: OrphanRule) -> AsyncIterator[Candidate]:
-    """Yield each object that the rule selects, once, also if a list has to start again."""
+    """Yield each object that the rule selects. No object is yielded twice, also if a list has to start again."""
     seen: set[str] = set()
     for attempt in range(1, MAX_LIST_ATTEMPTS + 1):
         token: str | None = None

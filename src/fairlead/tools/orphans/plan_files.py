@@ -1,4 +1,4 @@
-"""Read a plan file. A person may have edited it: it only narrows what may be deleted."""
+"""Read a plan file, which a person may have edited. The file only limits which orphans may be deleted."""
 
 import json
 from collections.abc import Iterable
@@ -19,19 +19,19 @@ MAX_PLAN_BYTES = 100 * 2**20
 
 
 class PlanError(UserError):
-    """A plan file that cannot be used. The message is one line with the remedy."""
+    """The plan file cannot be used. The message is one line that names the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenItems:
-    """The items of the file that are orphans now, and those that are not, with the reason."""
+    """The items of a plan file that are still orphans, and the items that are not, with the reason."""
 
     items: list[Item]
     left: list[tuple[str, str]]
 
 
 def read(path: Path, downstream: str) -> list[Name]:
-    """Return the names of the orphans in a plan file. Everything else in the file is ignored."""
+    """Return the names of the orphans in a plan file. All other content of the file is ignored."""
     try:
         with path.open("rb") as file:
             text = file.read(MAX_PLAN_BYTES + 1)
@@ -62,7 +62,7 @@ def read(path: Path, downstream: str) -> list[Name]:
 
 
 def choose_items(names: Iterable[Name], live: Plan) -> ChosenItems:
-    """Choose the named items that are orphans in the live plan, under the same rule, name and uid."""
+    """Return the items of `live` that are orphans and whose rule, name and uid are in `names`."""
     known = {_name(item): item for item in live.items}
     items: list[Item] = []
     left: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""Read rules from a YAML or Python file, and the rules that ship with fairlead."""
+"""Load orphan rules: from a YAML or Python file, or the rules that ship with fairlead."""
 
 import importlib.util
 from collections.abc import Mapping, Sequence
@@ -16,16 +16,16 @@ from fairlead.tools.orphans.rules import OrphanRule, Parents, References, combin
 
 
 class RulesError(UserError):
-    """A rules file that cannot be used. The message is one line with the place and the remedy."""
+    """The rules file cannot be used. The message is one line with the place in the file and the fix."""
 
 
 def shipped_rules() -> list[OrphanRule]:
-    """Return the shipped rules that are enabled."""
+    """Return the enabled rules of the file shipped.yaml, which is part of fairlead."""
     return [_parse_rule(entry, entry["name"]) for entry in _shipped_entries().values() if entry.get("enabled", True)]
 
 
 def load(path: Path) -> list[OrphanRule]:
-    """Return the rules of a file. A Python file is executed, and defines `rules`, a list of OrphanRule."""
+    """Return the rules of a YAML or Python file. A Python file is executed and must define `rules`."""
     rules = _load_python(path) if path.suffix == ".py" else _load_yaml(path)
     names = [rule.name for rule in rules]
     if twice := sorted({name for name in names if names.count(name) > 1}):

@@ -1,4 +1,4 @@
-"""Rules: which objects are collected, and which parents keep them."""
+"""Orphan rules: which downstream objects are copies, and which upstream objects are their parents."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.:_]*[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Parent:
-    """An upstream object that keeps a downstream copy. `namespace` is "" for cluster-scoped kinds."""
+    """An upstream object that a downstream copy depends on. `namespace` is "" for cluster-scoped kinds."""
 
     group: str
     kind: str
@@ -28,7 +28,7 @@ class Parent:
 
 
 class KeepObject(Exception):
-    """The object stays, whatever happened to its parents. The message says why."""
+    """Raised by a rule for an object that must never be deleted. The message names the reason."""
 
 
 Parents = Callable[[Object, Identity], Iterable[Parent]]
@@ -37,10 +37,11 @@ Parents = Callable[[Object, Identity], Iterable[Parent]]
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The parents that the references at a field path name: {group, kind, namespace, name}, as in a parentRef.
+    """A function that returns the parents of a copy from the references at a field path, such as parentRefs.
 
-    A reference without group, kind or namespace means this group and kind, and the namespace of the upstream object
-    unless another is set here. A reference to a kind that is not judged keeps the object.
+    A reference has the fields group, kind, namespace and name. `group` and `kind` are the defaults of the first two. The
+    default namespace is `namespace`, or that of the original. A reference to a kind that is neither `kind` nor in
+    `judged` keeps the copy.
     """
 
     path: str
@@ -66,12 +67,12 @@ class References:
 
 
 def upstream_object(obj: Object, identity: Identity) -> Iterator[Parent]:
-    """Yield one parent: the upstream object that the labels name."""
+    """Yield the only parent of a copy: the original that its labels name."""
     yield Parent(identity.group, identity.kind, identity.namespace, identity.name)
 
 
 def combine_parents(*several: Parents) -> Parents:
-    """Combine several functions: a copy has the parents that any of them finds."""
+    """Return a function that yields the parents from all of the given functions."""
 
     def parents(obj: Object, identity: Identity) -> Iterator[Parent]:
         for each in several:
@@ -82,7 +83,7 @@ def combine_parents(*several: Parents) -> Parents:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A downstream object that a rule selects, with the fields that its verdict needs."""
+    """A downstream object that a rule selects, with the fields that `judge` needs."""
 
     rule: "OrphanRule"
     namespace: str | None
@@ -101,10 +102,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class OrphanRule:
-    """Which objects are collected. An object without the cluster label is never selected.
+    """A rule that selects downstream copies. An object without the label for the cluster name is never selected.
 
-    An object must have these `labels`, and a name that starts with `name_prefix`. `grace` is how long all its parents
-    must have been absent. `cap` limits how many may be deleted in one run.
+    A selected object has the `labels` of the rule and a name that starts with `name_prefix`. It is an orphan after all
+    its parents have been absent for `grace` seconds. `cap` limits the deletions of one run.
     """
 
     name: str
@@ -119,11 +120,11 @@ class OrphanRule:
 
     @property
     def selector(self) -> str:
-        """The label selector of the list request."""
+        """The label selector with which the copies are listed."""
         return ",".join([self.identity.cluster, *(f"{key}={value}" for key, value in self.labels.items())])
 
     def candidate(self, obj: Object) -> Candidate | None:
-        """Return the candidate for an object, or None if the rule does not select it."""
+        """Return the Candidate of an object that the rule selects, or None for any other object."""
         labels = obj.labels
         selected = self.identity.cluster in labels and all(labels.get(k) == v for k, v in self.labels.items())
         if not selected or not obj.name.startswith(self.name_prefix):
@@ -153,7 +154,7 @@ class OrphanRule:
 
 
 def _walk(value: Any, path: list[str]) -> Iterator[Any]:
-    """Yield the values at a path, going into lists."""
+    """Yield the values at a field path. A list on the path yields the values of all its items."""
     if isinstance(value, list):
         for item in value:
             yield from _walk(item, path)

@@ -1,4 +1,4 @@
-"""Judge one object from looks and evidence. A pure function."""
+"""Decide whether one object is an orphan, from the looks at the clusters and the evidence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from fairlead.tools.orphans.rules import Candidate
 
 
 class State(StrEnum):
-    """The verdict on an object."""
+    """The possible verdicts on an object."""
 
     ORPHAN = "orphan"  # Every parent was absent for the grace period: it may be deleted.
     WAITING = "waiting"  # Every parent is absent, but not for long enough.
@@ -22,7 +22,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A state and its reason. Orphans and waiting objects also have times and the evidence."""
+    """The verdict on an object with its reason. For orphans and waiting objects also the times and the evidence."""
 
     state: State
     why: str
@@ -34,7 +34,10 @@ class Verdict:
 def judge(
     candidate: Candidate, grace: float, looks: Mapping[str, Look], retired: frozenset[str], evidence: Evidence
 ) -> Verdict:
-    """Judge a candidate. An orphan has parents, and all of them were absent for the grace period and at this look."""
+    """Return the verdict on a candidate.
+
+    A candidate is an orphan if it has parents and all of them are absent now and were absent for the grace period.
+    """
     if candidate.kept:
         return Verdict(State.KEPT, candidate.kept)
     if candidate.unreadable:
