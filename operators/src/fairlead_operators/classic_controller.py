@@ -1,7 +1,7 @@
-"""A small controller loop in the style of controller-runtime: the legacy operators run on it.
+"""A small controller loop in the style of controller-runtime, for the legacy operators.
 
-Reads come from a cache that learns of the controller's own writes only from the watch. Every error, including a
-conflict, puts the key into exponential backoff: 5 ms, doubled after each failure, at most 1000 s, and reset by a
+Reads come from a cache that sees the controller's own writes only through the watch. After every error, including a
+conflict, the key waits for an exponential backoff: 5 ms, doubled after each failure, at most 1000 s, reset by a
 success. These are the defaults of controller-runtime.
 """
 
@@ -25,7 +25,7 @@ Key = tuple[str | None, str]
 
 
 class ClassicContext:
-    """What a legacy reconcile function works with: a cache that may be stale, and a client for writes."""
+    """The context of a legacy reconcile function: a cache that may be stale, and a client for writes."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class ClassicContext:
         return self.caches[kind].indexed(index_function.__name__, value)
 
     def list(self, kind: fl.Kind, namespace: str | None = None) -> list[fl.Object]:
-        """Return the cached objects of a kind."""
+        """Return the cached objects of a kind, in one namespace or in all."""
         return self.caches[kind].list(namespace)
 
     async def create_or_update(
@@ -73,7 +73,8 @@ class ClassicContext:
     async def replace_and_cache(self, obj: fl.Object, *, subresource: str | None = None) -> fl.Object:
         """Replace the object and put the response into the cache.
 
-        The second writers use this: the demos measure the stale cache of the operator, not of its neighbours.
+        Only the second writers of the demos call this method. Their cache is never stale, because the demos measure the
+        effects of the operator's stale cache.
         """
         with self.cache.writing(fl.kind(obj.api_version, obj.kind), obj.namespace) as own:
             answer = await self.client.replace(obj, subresource=subresource)
@@ -101,8 +102,8 @@ async def running(
 ) -> AsyncIterator[ClassicContext]:
     """Run a controller until the block ends.
 
-    It watches one namespace, or all of them if `namespace` is None. `labels` has label selectors by kind.
-    `on_reconcile` is called after each reconcile with the object's name and whether it failed.
+    The controller watches one namespace, or all if `namespace` is None. `labels` maps a kind to a label selector.
+    `on_reconcile` is called after each reconcile with the object's name and whether the reconcile failed.
     """
     mappers = dict(watches or {})
     ctx = ClassicContext(client, world, [primary, *owns, *mappers], namespace, labels)
@@ -163,19 +164,19 @@ async def running(
 
 
 def with_metadata(obj: fl.Object, **fields: Any) -> fl.Object:
-    """Return a copy with these fields of metadata replaced."""
+    """Return a copy of the object with other values for some fields of its metadata."""
     return fl.Object({**obj, "metadata": {**obj.metadata, **fields}})
 
 
 def with_finalizer(obj: fl.Object, finalizer: str) -> fl.Object:
-    """Return a copy that has the finalizer."""
+    """Return the object with the finalizer added, if it is missing."""
     if finalizer in obj.finalizers:
         return obj
     return with_metadata(obj, finalizers=[*obj.finalizers, finalizer])
 
 
 def without_finalizer(obj: fl.Object, finalizer: str) -> fl.Object:
-    """Return a copy that does not have the finalizer."""
+    """Return a copy of the object without the finalizer."""
     return with_metadata(obj, finalizers=[name for name in obj.finalizers if name != finalizer])
 
 
@@ -185,7 +186,7 @@ def controller_of(obj: fl.Object) -> dict[str, Any] | None:
 
 
 def owned_by(obj: fl.Object, owner: fl.Object) -> fl.Object:
-    """Return a copy that is controlled by `owner`. An object that has a controller keeps it."""
+    """Return the object with an owner reference to `owner` as its controller, unless it already has a controller."""
     if controller_of(obj):
         return obj
     reference = {

@@ -1,4 +1,4 @@
-"""Reads and installs the CRDs of a reference system."""
+"""Read and install the CRDs of a reference system."""
 
 import asyncio
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ def definitions(package: str) -> list[dict[str, Any]]:
 
 
 async def install(client: Client, package: str, labels: Mapping[str, str] | None = None) -> None:
-    """Create the missing CRDs of a package, with these labels, and wait until the server serves their kinds."""
+    """Create the missing CRDs of a package with `labels`, and wait until the server serves their kinds."""
     for crd in definitions(package):
         try:
             await client.create({**crd, "metadata": {**crd["metadata"], "labels": dict(labels or {})}})

@@ -1,4 +1,4 @@
-"""A test environment: a namespace, the operator, the gateway controller, a client, and helpers that wait."""
+"""The test environment of the HTTPProxy tests: a namespace, the operator and the gateway controller."""
 
 from contextlib import AsyncExitStack
 
@@ -14,7 +14,7 @@ from fairlead_operators.httpproxy.kinds import HTTPProxy
 
 
 class Environment:
-    """A namespace on a server with the CRDs of this system."""
+    """A namespace on a server with the CRDs of the HTTPProxy operator, and methods that start it and wait."""
 
     def __init__(self, api, stack):
         self.api, self.stack = api, stack
@@ -55,7 +55,7 @@ class Environment:
 
 @pytest.fixture
 async def env(api):
-    """An environment without a running operator."""
+    """Return an environment without a running operator."""
     async with AsyncExitStack() as stack:
         environment = Environment(api, stack)
         await demo.install(environment.client)
@@ -64,6 +64,6 @@ async def env(api):
 
 @pytest.fixture
 async def running_env(env):
-    """An environment with a running operator."""
+    """Return an environment with a running operator."""
     await env.operator()
     return env

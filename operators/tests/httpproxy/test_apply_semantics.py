@@ -1,4 +1,4 @@
-"""Claims of the incident report about server-side apply, tested on both servers."""
+"""Tests of the incident report's claims about server-side apply, on both servers."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ async def test_forced_apply_removes_foreign_fields_in_an_atomic_list(env):
 
 
 async def test_applying_a_value_that_was_read_reverts_and_later_deletes_it(env):
-    """The remedy of the report does harm: it makes the operator the owner of a value that may be stale."""
+    """The fix that the report proposes does harm: the operator becomes the owner of a value that may be stale."""
     await env.client.apply(make_gateway(env.namespace), field_manager="proxy")
     cached = await put_hostname(env, "old.example.com")
     await put_hostname(env, "new.example.com")

@@ -48,7 +48,7 @@ def test_legacy_gets_conflicts_and_operator_gets_none(seed):
 
 
 def test_tunnel_takes_minutes_with_legacy_and_a_second_with_operator():
-    """The old operator waits only in its backoff, which doubles with each 409."""
+    """The old operator spends all that time in its backoff, which doubles with each 409."""
     old, new = play_demo("old", scale=1), play_demo("new", scale=1)
     assert new.seconds_until_done(1.0) <= 1.0
     assert old.seconds_until_done(1.0) > 120
@@ -62,7 +62,7 @@ def test_tunnel_takes_minutes_with_legacy_and_a_second_with_operator():
 def test_legacy_takes_seconds_when_configmap_events_are_not_late(monkeypatch):
     """Conflicts make the backoff long, but usually a watch event triggers a reconcile before it ends.
 
-    ConfigMap events do not trigger a reconcile. So a late ConfigMap makes the operator wait for the whole backoff.
+    ConfigMap events do not trigger a reconcile. After a late ConfigMap event, the operator waits for the whole backoff.
     """
     monkeypatch.setattr(demo, "WATCH_LAGS", {})
     old = play_demo("old", scale=1)
@@ -73,7 +73,7 @@ def test_legacy_takes_seconds_when_configmap_events_are_not_late(monkeypatch):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_many_proxies_conflict_with_five_legacy_workers_but_not_with_one(monkeypatch, seed):
-    """With 40 proxies, one worker returns to a proxy after the cache has caught up."""
+    """With 40 proxies, one worker returns to a proxy only after the cache shows the worker's last write."""
     one_worker = play_demo("old", scale=40, seed=seed)
     running = legacy.running
     monkeypatch.setattr(legacy, "running", lambda *args, **options: running(*args, workers=5, **options))

@@ -1,4 +1,4 @@
-"""Invalid specs and missing references: the condition names the remedy, and the operator does not retry in a loop."""
+"""Tests of invalid specs and missing references: the condition names the fix, and there is no retry loop."""
 
 import pytest
 from waiting import gone, there

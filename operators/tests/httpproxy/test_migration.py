@@ -1,4 +1,4 @@
-"""Migration of objects from the legacy operator: unused fields are removed, fields of other writers stay."""
+"""Tests of the migration from the legacy operator: unused fields are removed, fields of other writers stay."""
 
 import pytest
 from waiting import there
@@ -69,7 +69,7 @@ async def test_migrating_the_whole_spec_would_delete_foreign_hostnames(env, monk
 
 @pytest.mark.parametrize("actor", ["operator", "gateway"])
 async def test_migrated_child_is_not_migrated_again(env, actor):
-    """After the migration, changes of either writer do not start it again."""
+    """After the migration, a change by either writer does not cause a second migration."""
     created = await migrate_shared_gateway(env)
     await env.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 2)
     if actor == "operator":

@@ -1,4 +1,4 @@
-"""The cost of a reconcile without changes, on both servers."""
+"""Tests of the requests that a reconcile without changes sends, on both servers."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""The demo with the old and the new operator, and the collectors alone on both servers."""
+"""Tests of the demo with the old and the new operator, and of the collectors alone on both servers."""
 
 import asyncio
 import json

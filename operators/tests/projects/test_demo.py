@@ -1,4 +1,4 @@
-"""The demo: the old operator sends thousands of useless requests, the new one sends none."""
+"""Tests of the demo: the old operator sends thousands of useless requests, the new operator sends none."""
 
 import asyncio
 import os

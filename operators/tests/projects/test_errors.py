@@ -1,4 +1,4 @@
-"""Invalid projects, in virtual time: the condition names the remedy, and the operator does not retry in a loop."""
+"""Tests of invalid projects: the condition names the fix, and the operator does not retry in a loop."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ HOUR = 3600.0
 
 
 def two_hours(name, **resources):
-    """Run a project for two hours. Return its condition Ready and the number of rejected writes."""
+    """Run a project for two virtual hours. Return its condition Ready and the number of rejected writes."""
 
     async def main():
         world = virtual.world(1)

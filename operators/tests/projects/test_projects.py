@@ -216,7 +216,7 @@ async def test_extended_permissions_are_created_once(env):
 
 
 async def test_identical_put_keeps_the_version_but_removes_foreign_metadata(env):
-    """An update without changes does not cost an etcd write, as was claimed. It removes the metadata of others."""
+    """A PUT without changes causes no etcd write, as the report claims. But it removes the metadata of others."""
     await env.client.create(fl.Namespace(env.name))
     binding = rbac.binding("b", env.name, "ClusterRole", "view", [("kargo-api", env.system)])
     first = await env.client.create(binding)
@@ -227,7 +227,7 @@ async def test_identical_put_keeps_the_version_but_removes_foreign_metadata(env)
 
 
 async def test_legacy_never_updates_the_users_roles(env):
-    """It was claimed that all four functions create and then update. Two of them skip existing objects."""
+    """The report claims that all four functions create and then update. But two of them skip existing objects."""
     client = Client(counter := CountingTransport(env.api.transport()), World())
     async with legacy.running(client, World(), system=env.system):
         await env.create()

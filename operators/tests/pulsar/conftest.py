@@ -1,4 +1,4 @@
-"""A Pulsar for the tests: the fake over loopback HTTP, and the real one in FAIRLEAD_PULSAR if it is set."""
+"""Fixtures with a Pulsar: the fake over loopback HTTP, and a real one if FAIRLEAD_PULSAR names its URL."""
 
 import asyncio
 import os
@@ -37,11 +37,11 @@ class Pulsar:
 
     @property
     def runs_functions(self):
-        """Whether functions can be created: a real Pulsar needs a real jar."""
+        """Return whether the tests can create functions. A real Pulsar would need a real jar."""
         return JAR is not None or not self.real
 
     async def until(self, path, holds):
-        """Poll the path until `holds(value)` is true, and return the value."""
+        """GET the path until `holds(value)` is true, and return the value."""
         async with asyncio.timeout(PATIENCE):
             while not holds(value := await self.admin.get(path)):
                 await asyncio.sleep(0.02)
@@ -78,7 +78,7 @@ def _jar():
 
 
 class Environment:
-    """A namespace, a Pulsar, a client, and helpers that start the operator and wait."""
+    """A namespace, a Pulsar and a client, with methods that start the operator and wait."""
 
     def __init__(self, api, pulsar, stack):
         self.api, self.pulsar, self.stack = api, pulsar, stack
@@ -151,7 +151,7 @@ class Environment:
 
 @pytest.fixture
 async def env(api, pulsar):
-    """An environment without a running operator."""
+    """Return an environment without a running operator."""
     async with AsyncExitStack() as stack:
         environment = Environment(api, pulsar, stack)
         await crds.install(environment.client, "fairlead_operators.pulsar")
@@ -160,7 +160,7 @@ async def env(api, pulsar):
 
 @pytest.fixture
 async def running_env(env):
-    """An environment with a running operator and a ready connection."""
+    """Return an environment with a running operator and a ready connection."""
     await env.operator()
     await env.connect()
     await env.ready(Connection, "pulsar")

@@ -1,4 +1,4 @@
-"""The demo with the old operator, for each way to write the finalizer, and with the new one."""
+"""Tests of the demo with the old operator, for each way to write the finalizer, and with the new operator."""
 
 import pytest
 

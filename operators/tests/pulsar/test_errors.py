@@ -1,4 +1,4 @@
-"""Errors become a condition with a remedy, and do not affect other objects."""
+"""Tests of errors: the condition names the fix, and other objects are not affected."""
 
 import pytest
 from pulsar_objects import INVALID_SPECS, create_topic

@@ -1,4 +1,4 @@
-"""An object is deleted when it is deleted in Pulsar, and finalizers of others stay."""
+"""Tests of the finalizer: an object goes away only after its Pulsar resource, and finalizers of others stay."""
 
 import pytest
 from pulsar_objects import FOREIGN, POLICY, add_foreign, create_all_kinds, create_topic, name_of, remove_foreign
@@ -39,7 +39,7 @@ async def test_foreign_finalizer_survives_at_any_time(env, moment):
 
 
 async def delete_with_a_lagging_cache(env, running, gate):
-    """Delete a tenant and change it three times. The cache sees only the deletion."""
+    """Delete a tenant and change it three times. The watch delivers only the deletion to the cache."""
     await running.wait_until_idle()
     gate.closed = True
     await env.delete(Tenant, "tenant")

@@ -1,4 +1,4 @@
-"""All eleven kinds, on both API servers, with the fake Pulsar and a real one if there is one."""
+"""Tests of all eleven kinds, on both API servers, with the fake Pulsar and a real one if there is one."""
 
 from pulsar_objects import create_all_kinds, create_topic, equals, name_of
 from waiting import gone, there

@@ -1,4 +1,4 @@
-"""The three ways in which the legacy operator wrote its finalizer, and how each one fails."""
+"""Tests of the three ways in which the legacy operator wrote its finalizer, and of how each one fails."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ from fairlead_operators.pulsar.kinds import FINALIZER, Connection, Tenant
 
 
 async def make_stale_copy(env, *, deleting):
-    """Return a context whose cache gets no more events, and the cached copy of an object that has changed since."""
+    """Return a context whose cache gets no more events, and its stale copy of an object."""
     transport = WatchGate(env.api.transport())
     ctx = ClassicContext(Client(transport, World()), World(), [Tenant], env.namespace)
     created = Tenant("tenant", env.namespace, spec={"name": "acme", "connectionRef": {"name": "pulsar"}})

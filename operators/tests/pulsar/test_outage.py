@@ -1,4 +1,4 @@
-"""An hour without Pulsar and an hour of invalid specs, in virtual time: which requests are sent, and how often."""
+"""Tests of the requests that the operator sends during an hour without Pulsar, or with invalid specs."""
 
 import asyncio
 from base64 import b64encode

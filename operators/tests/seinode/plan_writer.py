@@ -1,4 +1,4 @@
-"""A subprocess of test_processes.py: writes a plan, based on the copy in its input, and prints the plan id."""
+"""The subprocess of test_processes.py: it writes a plan, based on the copy in its input, and prints the plan id."""
 
 import asyncio
 import json

@@ -42,7 +42,7 @@ async def merge_from(client, kind, cached, plan):
 
 
 async def locked_merge_with_an_old_version(client, kind, cached, plan):
-    """Write an annotation first, so that the version in the patch is always old."""
+    """Write an annotation first, so that the resourceVersion in the merge patch is always old."""
     touch = {"metadata": {"annotations": {plan["id"]: "seen"}}}
     await client.patch(kind, cached.name, cached.namespace, touch, type=PatchType.MERGE)
     await merge_with_version(client, kind, cached, plan)
@@ -55,7 +55,7 @@ def apply_payload(cached, plan, **metadata):
 
 
 async def blind_apply(client, kind, cached, plan):
-    """Apply with the same field manager in both replicas, so there is no conflict."""
+    """Apply the plan with the same field manager in both replicas, so that the server reports no conflict."""
     await client.apply(apply_payload(cached, plan), field_manager="sei", force=False, subresource="status")
 
 
@@ -89,7 +89,7 @@ UNSAFE = [merge_from, blind_apply, forced_apply]
 
 @pytest.fixture(params=OBJECTS)
 async def contended(request, api):
-    """A kind, the object that both reconciles have cached, and two clients."""
+    """Return a kind, the object that both reconciles have cached, and two clients."""
     kind, spec = OBJECTS[request.param]
     clients = [Client(api.transport(), World(), user_agent=name) for name in ("first", "second")]
     await crds.install(clients[0], demo.__package__)
@@ -98,7 +98,7 @@ async def contended(request, api):
 
 
 async def write_two_plans(write, kind, cached, clients):
-    """Write two plans, based on the same copy. Return the ids that were rejected, and the stored id."""
+    """Write two plans, based on the same cached copy. Return the rejected plan ids and the stored plan id."""
     rejected = []
     for client, name in zip(clients, ("first", "second"), strict=True):
         try:
@@ -122,7 +122,7 @@ async def test_second_plan_replaces_the_first_after_an_unsafe_write(contended, w
 
 
 async def test_merge_patch_from_the_original_has_no_version(contended):
-    """It was claimed to use optimistic locking. But both writers get 200, and the last one wins."""
+    """The report claims that MergeFrom uses optimistic locking. But both writers get 200, and the last one wins."""
     _, cached, clients = contended
     for client, name in zip(clients, ("first", "second"), strict=True):
         answer = await legacy.merge_from(client, cached, {"plan": make_plan(name)})
@@ -146,7 +146,7 @@ async def test_second_decision_in_the_same_process_returns_the_first_plan(conten
 
 
 async def test_unrelated_write_does_not_disturb_the_decision(contended):
-    """The ways with a resourceVersion conflict with every write, also with unrelated ones."""
+    """Writes with a resourceVersion conflict with every other write, a decision only with writes of what it read."""
     kind, cached, clients = contended
     touch = {"metadata": {"labels": {"someone": "else"}}}
     await clients[1].patch(kind, cached.name, cached.namespace, touch, type=PatchType.MERGE)

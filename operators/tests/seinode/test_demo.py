@@ -1,4 +1,4 @@
-"""The demo: the old operator loses plans, the new one does not."""
+"""Tests of the demo: the old operator loses plans, the new operator does not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Two processes with the same cached copy without a plan write a plan at the same time."""
+"""Tests of two processes that write a plan at the same time, based on the same cached copy without a plan."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ async def start():
 
 
 async def race(api, kind, method):
-    """Let two processes write a plan. Return the plan id that each one would execute, and the stored id."""
+    """Let two processes write a plan. Return the plan ids that they would execute, and the stored plan id."""
     client = Client(api.transport(), World())
     await crds.install(client, demo.__package__)
     cached = await client.create(kind("contended", api.namespace, spec=SPECS[kind]))

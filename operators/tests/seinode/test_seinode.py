@@ -18,7 +18,7 @@ from fairlead_operators.seinode.kinds import NODE_FINALIZER, SeiNode, SeiNodeDep
 
 
 class Environment:
-    """A namespace, a client, and helpers that start the operator and the simulated cluster and wait."""
+    """A namespace and a client, with methods that start the operator and the simulated cluster, and wait."""
 
     def __init__(self, api, stack):
         self.api, self.stack, self.namespace = api, stack, api.namespace

@@ -1,4 +1,4 @@
-"""Holds watch events back, so that a cache lags until the test releases them."""
+"""A transport that holds watch events back, so that a cache is stale until the test releases the events."""
 
 import asyncio
 import json

@@ -1,1 +1,1 @@
-"""HTTPProxy: turns one object into a Gateway, an HTTPRoute and EndpointSlices that a second controller writes too."""
+"""HTTPProxy: an operator whose children (Gateway, HTTPRoute, EndpointSlices) a second controller writes too."""

@@ -1,4 +1,4 @@
-"""Parses the backends in the spec of an HTTPProxy."""
+"""Parse the backends in the spec of an HTTPProxy."""
 
 import ipaddress
 import re
@@ -16,7 +16,7 @@ CONNECTOR_ADDRESS = "connector.local"
 
 @dataclass(frozen=True)
 class Backend:
-    """The parsed backend `index` of rule `rule`."""
+    """A parsed backend of an HTTPProxy. `rule` and `index` are its position in the spec."""
 
     rule: int
     index: int
@@ -41,14 +41,14 @@ class Backend:
 
     @property
     def cert_hostname(self) -> str | None:
-        """The hostname in the backend's certificate; None without TLS."""
+        """The hostname in the backend's certificate, or None without TLS."""
         if self.scheme != "https":
             return None
         return self.tls_hostname or self.host
 
     @property
     def rewritten_host(self) -> str | None:
-        """The Host header that the backend expects; None if the client's Host header stays."""
+        """The Host header that the backend expects, or None if the client's Host header stays."""
         if self.is_ip:
             return self.tls_hostname if self.scheme == "https" else None
         return self.host
@@ -67,7 +67,7 @@ _HOST = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9]
 
 
 def backends_of(proxy: fl.Object) -> Iterator[Backend]:
-    """Yield the backends that get requests, in order. Raises Terminal for an invalid endpoint."""
+    """Yield the parsed backends of all rules without a redirect. Raises Terminal for an invalid endpoint."""
     for i, rule in enumerate(proxy.spec["rules"]):
         if not is_redirect(rule):
             for j, backend in enumerate(rule["backends"]):
@@ -75,17 +75,17 @@ def backends_of(proxy: fl.Object) -> Iterator[Backend]:
 
 
 def filters_in(rule: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the filters of the rule and of its backends."""
+    """Return the filters of a rule and of its backends."""
     return [f for part in (rule, *rule["backends"]) for f in part.get("filters") or ()]
 
 
 def is_redirect(rule: dict[str, Any]) -> bool:
-    """Return whether the gateway answers with a redirect. Such a rule must not have a backendRef."""
+    """Return whether the gateway answers requests of a rule with a redirect. Such a rule must have no backendRef."""
     return any(f["type"] == "RequestRedirect" for f in filters_in(rule))
 
 
 def connectors_of(proxy: fl.Object) -> list[str]:
-    """Return the names of the Connectors in the spec, even if an endpoint is invalid."""
+    """Return the names of the Connectors in the spec, also if an endpoint is invalid."""
     backends = (backend for rule in proxy.spec["rules"] for backend in rule["backends"])
     return [backend["connector"]["name"] for backend in backends if backend.get("connector")]
 
@@ -117,7 +117,7 @@ def _parse_backend(rule: int, index: int, backend: dict[str, Any]) -> Backend:
 
 
 def _normalize_host(host: str) -> str:
-    """Return an IP address in its canonical form. Names stay as they are."""
+    """Return an IP address in its canonical form, and a hostname unchanged."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -126,7 +126,7 @@ def _normalize_host(host: str) -> str:
 
 
 def _address_problem(host: str) -> str | None:
-    """Return why an EndpointSlice cannot have this host, and what to write instead; None if it can."""
+    """Return an error message with the fix if an EndpointSlice cannot contain the host, else None."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

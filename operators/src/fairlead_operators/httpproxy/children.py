@@ -1,4 +1,4 @@
-"""Builds the children of an HTTPProxy. Each payload has exactly the fields that this operator owns."""
+"""Build the children of an HTTPProxy. Each payload has exactly the fields that this operator owns."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ OnlineConnectors = Mapping[str, fl.Object]
 
 
 def gateway_of(proxy: fl.Object) -> fl.Object:
-    """Return the Gateway: two listeners whose hostname the gateway controller assigns, and two per user hostname."""
+    """Return the Gateway of a proxy: http and https listeners for the assigned hostname and for each user hostname."""
     listeners = [_listener("default"), _listener("default", tls=True)]
     for i, hostname in enumerate(proxy.spec.get("hostnames") or ()):
         listeners += [_listener(None, i, hostname), _listener(None, i, hostname, tls=True)]
@@ -42,7 +42,7 @@ def _listener(name: str | None, i: int = 0, hostname: str | None = None, *, tls:
 
 
 def route_of(proxy: fl.Object, online: OnlineConnectors) -> fl.Object:
-    """Return the HTTPRoute. Rules with a redirect have no backend, and rules with an offline connector return 503."""
+    """Return the HTTPRoute of a proxy. Rules with an offline connector return 503, redirects have no backend."""
     backends = {backend.rule: backend for backend in backends_of(proxy)}
     rules = [_rule(proxy, rule, backends.get(i), online) for i, rule in enumerate(proxy.spec["rules"])]
     return HTTPRoute(proxy.name, spec={"parentRefs": [{"name": proxy.name}], "rules": rules})
@@ -68,7 +68,7 @@ def _rule(proxy: fl.Object, rule: dict[str, Any], backend: Backend | None, onlin
 
 
 def _add_host_rewrite(filters: list[dict[str, Any]], host: str) -> list[dict[str, Any]]:
-    """Set the hostname in the URLRewrite filter, or add one. A rule may have only one URLRewrite filter."""
+    """Return the filters with the hostname in their URLRewrite filter, which is added if it is missing."""
     if not any(f["type"] == "URLRewrite" for f in filters):
         filters = [*filters, {"type": "URLRewrite"}]
     return [
@@ -78,7 +78,7 @@ def _add_host_rewrite(filters: list[dict[str, Any]], host: str) -> list[dict[str
 
 
 def _sets_host(rule_filter: dict[str, Any]) -> bool:
-    """Return whether the user's filter sets the Host header. The operator then leaves it alone."""
+    """Return whether a user's filter sets the Host header. The operator then adds no host rewrite."""
     if rule_filter["type"] == "URLRewrite":
         return "hostname" in (rule_filter.get("urlRewrite") or {})
     headers = (rule_filter.get("requestHeaderModifier") or {}).get("set") or ()
@@ -86,7 +86,7 @@ def _sets_host(rule_filter: dict[str, Any]) -> bool:
 
 
 def slices_of(proxy: fl.Object) -> list[fl.Object]:
-    """Return one EndpointSlice for each backend."""
+    """Return an EndpointSlice for each backend of a proxy."""
     return [_slice(proxy, backend) for backend in backends_of(proxy)]
 
 
@@ -102,7 +102,7 @@ def _slice(proxy: fl.Object, backend: Backend) -> fl.Object:
 
 
 def filters_of(proxy: fl.Object, online: OnlineConnectors) -> list[fl.Object]:
-    """Return the filter that answers 503 for offline tunnels, if there are any."""
+    """Return a list with the HTTPRouteFilter that answers 503 for offline tunnels, or an empty list."""
     if not any(_is_offline(backend, online) for backend in backends_of(proxy)):
         return []
     response = {
@@ -114,7 +114,7 @@ def filters_of(proxy: fl.Object, online: OnlineConnectors) -> list[fl.Object]:
 
 
 def policies_of(proxy: fl.Object, online: OnlineConnectors) -> list[fl.Object]:
-    """Return the EnvoyPatchPolicy that configures the far end of each online tunnel, if there are any."""
+    """Return a list with the EnvoyPatchPolicy that configures all online tunnels, or an empty list."""
     patches = []
     for backend in backends_of(proxy):
         if backend.connector and backend.connector in online:
@@ -137,12 +137,12 @@ def policies_of(proxy: fl.Object, online: OnlineConnectors) -> list[fl.Object]:
 
 
 def has_tunnels(proxy: fl.Object) -> bool:
-    """Return whether a backend uses a Connector."""
+    """Return whether a backend of the proxy uses a Connector."""
     return any(backend.connector for backend in backends_of(proxy))
 
 
 def is_https_listener_ready(gateway: fl.Object) -> bool:
-    """Return whether the HTTPS listener is programmed. Before that, the data plane would reject a policy for it."""
+    """Return whether the HTTPS listener is programmed. Before that, the data plane rejects policies for it."""
     listeners = {listener["name"]: listener for listener in gateway.status.get("listeners") or ()}
     conditions = (listeners.get("default-https") or {}).get("conditions") or ()
     return gateway.is_true("Programmed") and any(

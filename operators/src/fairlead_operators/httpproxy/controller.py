@@ -1,4 +1,4 @@
-"""The HTTPProxy operator. It applies each child with its own fields only, and sends nothing if nothing changed."""
+"""The HTTPProxy operator. It applies only its own fields of each child, and sends nothing if nothing changed."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -45,7 +45,7 @@ gateway controller. It ran in the same process with the same user agent, so one 
 
 
 def proxies_of(connector: fl.Object, ctx: fl.ReadContext) -> Iterable[fl.Object]:
-    """Yield the proxies that use this connector."""
+    """Yield the proxies that use a Connector."""
     for proxy in ctx.list(HTTPProxy, connector.namespace):
         if connector.name in connectors_of(proxy):
             yield proxy
@@ -58,7 +58,7 @@ def proxies_of(connector: fl.Object, ctx: fl.ReadContext) -> Iterable[fl.Object]
     ready="Programmed",
 )
 async def httpproxy(proxy: fl.Object, ctx: fl.Context) -> None:
-    """Apply the children, then report what the gateway controller says about them."""
+    """Apply the children of a proxy, then copy the state of the Gateway into the status of the proxy."""
     connectors = [ctx.get(Connector, name) for name in connectors_of(proxy)]
     online = {c.name: c for c in connectors if c is not None and c.is_true("Ready")}
     try:
@@ -81,7 +81,7 @@ async def httpproxy(proxy: fl.Object, ctx: fl.Context) -> None:
 
 
 async def migrate_legacy_fields(proxy: fl.Object, ctx: fl.Context) -> None:
-    """Take over the fields of the legacy operator, so that the next apply removes those it leaves out."""
+    """Move the legacy operator's fields of the children to our field manager, so that applies can remove them."""
     names = {Gateway: [proxy.name], HTTPRoute: [proxy.name], EndpointSlice: [s.name for s in slices_of(proxy)]}
     for kind, fields in LEGACY_FIELDS.items():
         for name in names[kind]:
@@ -91,7 +91,7 @@ async def migrate_legacy_fields(proxy: fl.Object, ctx: fl.Context) -> None:
 
 
 def was_applied(child: fl.Object) -> bool:
-    """Return whether this operator has applied the child before. Then the migration is done."""
+    """Return whether this operator has applied the child before, so that no migration is needed."""
     entries = child.metadata.get("managedFields") or ()
     return any((e["operation"], e["manager"].partition("/")[0]) == ("Apply", op.name) for e in entries)
 
@@ -101,7 +101,7 @@ def is_owned_by(child: fl.Object, proxy: fl.Object) -> bool:
 
 
 def report(proxy: fl.Object, gateway: fl.Object, policies: list[fl.Object], ctx: fl.Context) -> None:
-    """Report status from the Gateway and the policies that the applies returned."""
+    """Set the status and conditions of the proxy from its Gateway and policies."""
     ctx.status(addresses=gateway.status.get("addresses"), canonicalHostname=status.canonical_hostname(gateway))
     current = status.is_status_current(gateway)
     for kind in ("Accepted", "Programmed"):
@@ -153,7 +153,7 @@ def _report_hostnames(statuses: list[dict[str, Any]], ctx: fl.Context) -> None:
 
 @op.cleanup(HTTPProxy, finalizer=FINALIZER)
 async def clean_up(proxy: fl.Object, ctx: fl.Context) -> None:
-    """Remove the tunnels from the data plane. The garbage collector deletes the other children."""
+    """Delete the policy with the tunnels of a deleted proxy. The garbage collector deletes the other children."""
     policy = ctx.get(EnvoyPatchPolicy, policy_name(proxy))
     if policy is not None and is_owned_by(policy, proxy):
         await ctx.delete(policy)

@@ -1,4 +1,4 @@
-"""The demo: creates proxies with a tunnel while a gateway controller writes into their children."""
+"""The demo of the HTTPProxy operator: proxies with a tunnel, and a gateway controller that writes their children."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ async def install(client: Client, labels: Mapping[str, str] | None = None) -> No
 async def report_connector(
     client: Client, name: str, namespace: str, *, ready: bool = True, addresses: Iterable[str] = ()
 ) -> None:
-    """Write the status that a tunnel's agent reports. Creates the Connector if it does not exist."""
+    """Write the status of a Connector, as the agent of a tunnel does. Create the Connector if it does not exist."""
     try:
         obj = await client.get(Connector, name, namespace)
     except NotFound:
@@ -47,7 +47,7 @@ async def report_connector(
 
 
 async def simulate_agent(client: Client, name: str, namespace: str) -> None:
-    """Report the addresses of a new tunnel one after the other, as its agent does."""
+    """Report the addresses of a new tunnel one after another, as the agent of the tunnel does."""
     addresses: list[str] = []
     for i in range(ADDRESSES):
         addresses.append(f"198.51.100.{i}")
@@ -59,7 +59,7 @@ TUNNEL_RULES = [{"backends": [{"endpoint": "http://localhost:8080", "connector":
 
 
 def make_proxy(name: str, namespace: str, **spec: Any) -> fl.Object:
-    """Return a proxy with one plain backend. `spec` overrides its fields."""
+    """Return an HTTPProxy with one plain backend. `spec` replaces fields of its spec."""
     rules = [{"backends": [{"endpoint": "https://backend.example.com"}]}]
     return HTTPProxy(name, namespace, spec={"rules": rules, **spec})
 
@@ -67,14 +67,14 @@ def make_proxy(name: str, namespace: str, **spec: Any) -> fl.Object:
 def run_legacy(
     transport: Transport, world: fl.World, namespace: str, **options: Any
 ) -> AbstractAsyncContextManager[Any]:
-    """Run the legacy operator."""
+    """Run the legacy HTTPProxy operator."""
     return legacy.running(Client(transport, world, user_agent=LEGACY_USER_AGENT), world, namespace=namespace, **options)
 
 
 def run_legacy_gateway_controller(
     transport: Transport, world: fl.World, namespace: str
 ) -> AbstractAsyncContextManager[Any]:
-    """Run the gateway controller with the user agent of the legacy operator: both ran in one process."""
+    """Run the gateway controller with the user agent of the legacy operator, because both ran in one process."""
     client = Client(transport, world, user_agent=LEGACY_USER_AGENT)
     return gateway_controller.running(client, world, namespace=namespace)
 

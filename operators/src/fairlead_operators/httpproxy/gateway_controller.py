@@ -1,7 +1,7 @@
 """The gateway controller: a second writer of the Gateways, HTTPRoutes and EndpointSlices of the HTTPProxy operator.
 
-It has two modes. "update" writes a changed copy with PUT, as the original did. "apply" applies its fields under its own
-field manager. It also simulates the data plane: it reports each Gateway as programmed when it first sees it.
+In the mode "update", the controller writes a changed copy with PUT, as the original did. In the mode "apply", it
+applies its fields under its own field manager. It also simulates the data plane and reports each Gateway as programmed.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -35,7 +35,7 @@ def running(
     verified: Iterable[str] = (),
     **options: Any,
 ) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the controller. It accepts only hostnames in `verified` that no other Gateway has claimed before."""
+    """Run the gateway controller. It accepts a hostname if it is in `verified` and no other Gateway uses it."""
     allowed = frozenset(verified)
     claims: dict[str, Key] = {}
 
@@ -77,7 +77,7 @@ def running(
     def referring_to(
         obj: fl.Object, kind: fl.Kind, names: Callable[[fl.Object], list[str]], ctx: ClassicContext
     ) -> Iterable[fl.Object]:
-        """Return the objects of a kind in the same namespace that refer to the object by name."""
+        """Return the objects of a kind that refer to `obj` by name, in the same namespace."""
         return [other for other in ctx.list_by_index(kind, names, obj.name) if other.namespace == obj.namespace]
 
     return classic_controller.running(
@@ -135,7 +135,7 @@ async def _adopt(child: fl.Object, ctx: ClassicContext, mode: Mode) -> None:
 
 
 async def _release(gateway: fl.Object, ctx: ClassicContext) -> None:
-    """Remove the finalizers from the Gateway and from its deleted children."""
+    """Remove our finalizers from a deleted Gateway and from its deleted children."""
     for kind in (HTTPRoute, EndpointSlice):
         for child in ctx.list(kind, gateway.namespace):
             if child.deleting and CHILD_FINALIZER in child.finalizers:
@@ -176,7 +176,7 @@ async def _report(
 
 
 async def _report_route(route: fl.Object, gateway: fl.Object, ctx: ClassicContext) -> None:
-    """Replace the status in every reconcile, as the original did. An identical PUT does not change the object."""
+    """Replace the status of a route in every reconcile, as the original did. An identical PUT changes nothing."""
     newest = await ctx.client.get(HTTPRoute, route.name, route.namespace)
     parents = newest.status.get("parents") or [{}]
     known = parents[0].get("conditions") or ()
@@ -191,7 +191,7 @@ async def _report_route(route: fl.Object, gateway: fl.Object, ctx: ClassicContex
 
 
 async def _report_policy(policy: fl.Object, gateway: fl.Object, ctx: ClassicContext) -> None:
-    """Write the status that the data plane reports for a policy."""
+    """Write the status of a policy, as the data plane does."""
     now = rfc3339(ctx.world.clock.now())
     conditions = [_condition(name, "True", name, "", policy, now) for name in ("Accepted", "Programmed")]
     reference = {"group": Gateway.group, "kind": Gateway.kind, "name": gateway.name}
@@ -212,7 +212,7 @@ def _condition(kind: str, status: str, reason: str, message: str, obj: fl.Object
 
 
 def _without_times(value: Any) -> Any:
-    """Return the value without lastTransitionTime, for comparisons."""
+    """Return the value without any lastTransitionTime, for comparisons."""
     if isinstance(value, dict):
         return {k: _without_times(v) for k, v in value.items() if k != "lastTransitionTime"}
     return [_without_times(v) for v in value] if isinstance(value, list) else value

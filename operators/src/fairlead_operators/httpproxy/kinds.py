@@ -1,4 +1,4 @@
-"""The kinds and names of this system."""
+"""The kinds, labels and names that the HTTPProxy operator uses."""
 
 import fairlead as fl
 

@@ -1,4 +1,4 @@
-"""The write path of the incident: CreateOrUpdate of each child from a cached copy. Every conflict is an error.
+"""The legacy HTTPProxy operator: CreateOrUpdate of each child from a cached copy. Every conflict is an error.
 
 The order of the writes and the mistakes are those of the original. README.md describes the consequences.
 """
@@ -51,7 +51,7 @@ Mutate = Callable[[fl.Object], fl.Object]
 
 
 def running(client: Client, world: fl.World, **options: Any) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the controller with one worker, as the original."""
+    """Run the legacy controller with one worker, like the original."""
     return classic_controller.running(
         client,
         world,
@@ -143,7 +143,7 @@ async def _write_children(
 async def _write_policy(
     proxy: fl.Object, gateway: fl.Object, online: OnlineConnectors, ctx: ClassicContext
 ) -> fl.Object | None:
-    """Write the policy with the tunnels, and the ConfigMap that owns it: the anchor.
+    """Write the policy with the tunnels, and the ConfigMap that owns the policy (the anchor).
 
     The anchor is read from the cache. If the cache does not have it yet, the create fails with AlreadyExists.
     """
@@ -159,7 +159,7 @@ async def _write_policy(
 
 
 def _mutation(kind: fl.Kind, desired: fl.Object, owner: fl.Object) -> Mutate:
-    """Return the function that writes the desired spec and the owner reference into the cached copy."""
+    """Return a function that copies the desired spec and the owner reference into a cached copy."""
 
     def mutate(live: fl.Object) -> fl.Object:
         controller = controller_of(live)
@@ -184,7 +184,7 @@ def _mutation(kind: fl.Kind, desired: fl.Object, owner: fl.Object) -> Mutate:
 async def _write_status(
     proxy: fl.Object, ctx: ClassicContext, conditions: dict[str, tuple[str, str, str]], fields: dict[str, object]
 ) -> None:
-    """Status().Update of the copy that the reconcile started with, if something changed."""
+    """PUT the status into the copy that the reconcile started with (Status().Update), if the status changed."""
     now = rfc3339(ctx.world.clock.now())
     known = {c["type"]: c for c in proxy.status.get("conditions") or ()}
     for name, (value, reason, message) in conditions.items():

@@ -1,4 +1,4 @@
-"""Derives the status of an HTTPProxy from its Gateway."""
+"""Compute the status of an HTTPProxy from its Gateway."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from fairlead_operators.httpproxy.kinds import GATEWAY_DOMAIN
 
 
 def canonical_hostname(gateway: fl.Object) -> str:
-    """Return the hostname that the gateway controller assigns to this Gateway."""
+    """Return the hostname that the gateway controller assigns to a Gateway: its uid and GATEWAY_DOMAIN."""
     return f"{gateway.uid.replace('-', '')}.{GATEWAY_DOMAIN}"
 
 
@@ -17,7 +17,7 @@ def is_status_current(gateway: fl.Object) -> bool:
 
 
 def hostname_statuses(proxy: fl.Object, gateway: fl.Object) -> list[dict[str, Any]]:
-    """Return for each hostname in the spec whether the gateway accepted it. It rejects unverified and used ones."""
+    """Return the status of each hostname in the spec: whether the gateway controller accepted it, and why not."""
     reports = {listener["name"]: listener for listener in gateway.status.get("listeners") or ()}
     return [
         {"hostname": hostname, "conditions": [_accepted_condition(reports.get(f"https-hostname-{i}") or {})]}
@@ -34,7 +34,7 @@ def _accepted_condition(listener: dict[str, Any]) -> dict[str, Any]:
 
 
 def served_hostnames(proxy: fl.Object, gateway: fl.Object) -> list[str]:
-    """Return the served hostnames: the assigned one, and those from the spec that the gateway accepted."""
+    """Return the hostnames that the Gateway serves: the assigned one, and the accepted ones from the spec."""
     assigned = [listener["hostname"] for listener in gateway.spec["listeners"][:1] if listener.get("hostname")]
     accepted = [s["hostname"] for s in hostname_statuses(proxy, gateway) if s["conditions"][0]["status"] == "True"]
     return assigned + accepted

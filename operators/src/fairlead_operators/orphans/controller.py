@@ -1,4 +1,4 @@
-"""The orphan collector as an operator that runs all the time.
+"""The orphan collector as an operator.
 
     fairlead run fairlead_operators.orphans --context edge --cluster project-a=CONTEXT --cluster project-b=CONTEXT
 
@@ -18,7 +18,7 @@ from fairlead.tools.orphans.rule_files import load, shipped_rules
 
 
 def collector(ctx: fl.ReadContext) -> Collector:
-    """Return a collector that keeps its observations in a ConfigMap and writes each deletion into a journal."""
+    """Return a collector that stores its evidence in a ConfigMap and records each deletion in a journal."""
     settings, client = ctx.resources, ctx.unguarded
     store = EvidenceConfigMap(client, settings["namespace"])
     return Collector(
@@ -38,7 +38,7 @@ op = operator(collector, "orphans")
 
 @op.startup
 def configure(resources: dict[str, Any]) -> None:
-    """Read the environment: ORPHANS_RULES (a file), _RETIRED (names), _NAMESPACE, _MAX (25 or 5%), _JOURNAL."""
+    """Read the settings from ORPHANS_RULES, ORPHANS_RETIRED, ORPHANS_NAMESPACE, ORPHANS_MAX and ORPHANS_JOURNAL."""
 
     def variable(name: str) -> str:
         return os.environ.get(f"ORPHANS_{name}", "")

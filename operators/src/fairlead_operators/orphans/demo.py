@@ -1,4 +1,4 @@
-"""The demo: Gateways are deleted upstream, then the cleanup and the collector delete the copies downstream."""
+"""The demo of the orphan collector: Gateways are deleted upstream, then their copies are deleted downstream."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ SERVICE_PARENT = {"group": "", "kind": "Service", "name": "mesh"}
 
 @dataclass(frozen=True)
 class Copy:
-    """A kind of downstream copy, and whether it is an orphan after the Gateways were deleted."""
+    """A type of downstream copy, and whether such a copy is an orphan after the Gateways were deleted."""
 
     name: str
     parents: Sequence[str | dict[str, str]]
@@ -54,9 +54,9 @@ COPIES = (
 
 @dataclass(frozen=True)
 class Scenario:
-    """An upstream cluster and its copies downstream, `scale` of each kind.
+    """An upstream cluster, and `scale` downstream copies of each type in COPIES.
 
-    The names of the clusters contain the namespace. So the copies of other scenarios on the same server do not count.
+    The names of the clusters contain the namespace, so that scenarios on the same server do not affect each other.
     """
 
     up: Client
@@ -73,11 +73,11 @@ class Scenario:
         return f"{self.namespace}-deleted-project"
 
     def names(self, *, orphans: bool) -> set[str]:
-        """Return the names of the orphans, or of all other copies."""
+        """Return the names of the copies that are orphans, or of the copies that are not."""
         return {f"{copy.name}-{i}" for copy in COPIES for i in range(self.scale) if copy.is_orphan is orphans}
 
     async def create(self) -> None:
-        """Create the Gateways, the users' routes and their copies."""
+        """Create the Gateways and routes of the users upstream, and the copies of the routes downstream."""
         for client in (self.up, self.down):
             await httpproxy.install(client, {DEMO_LABEL: self.namespace})
         await self.up.create(fl.Namespace("infra"))
@@ -100,7 +100,7 @@ class Scenario:
             await self.down.replace(fl.Object({**created, "status": status}), subresource="status")
 
     async def delete_gateways(self, world: fl.World, detach: gateway_cleanup.Detach) -> None:
-        """Delete one Gateway of each user. The gateway controller detaches its routes."""
+        """Delete one Gateway of each user, after `detach` has deleted the copies of its routes."""
         for i in range(self.scale):
             gateway = await self.up.get(Gateway, f"{DELETED}-{i}", "default")
             await detach(self.down, world, self.cluster, gateway)
@@ -108,7 +108,7 @@ class Scenario:
         await self._update_route_status("gone", ("attached", "stale-status", "two-parents"))
 
     async def replace_gateways(self) -> None:
-        """Replace another Gateway of each user by force, without its finalizer."""
+        """Delete and recreate another Gateway of each user, without the cleanup of its copies."""
         for i in range(self.scale):
             await self.up.delete(Gateway, f"{REPLACED}-{i}", "default")
         await self._update_route_status("gone", ("replaced",))
@@ -118,7 +118,7 @@ class Scenario:
         await self._update_route_status("back", ("replaced",))
 
     async def _update_route_status(self, parent: str, copies: Iterable[str]) -> None:
-        """Write a status into the users' routes, as the gateway controller does when a Gateway changes."""
+        """Write the status of the users' routes, as the gateway controller does when a Gateway changes."""
         for name in (f"{copy}-{i}" for copy in copies for i in range(self.scale)):
             route = await self.up.get(HTTPRoute, name, "default")
             status = {"parents": [_parent_status(parent)]}
@@ -126,7 +126,7 @@ class Scenario:
 
 
 async def play(run: DemoRun, variant: Variant, scale: int) -> None:
-    """Delete and replace Gateways. An orphan is done when it is deleted; another copy is lost if it is deleted.
+    """Delete and recreate Gateways. An orphan is done when it is deleted. Any other copy that is deleted is a loss.
 
     The upstream cluster is always an embedded server.
     """
@@ -172,7 +172,7 @@ async def play(run: DemoRun, variant: Variant, scale: int) -> None:
 
 
 class MemoryJournal(list[dict[str, Any]]):
-    """A journal in memory."""
+    """A deletion journal in memory."""
 
     write = list.append
 

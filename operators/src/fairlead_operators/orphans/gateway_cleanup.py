@@ -1,7 +1,8 @@
-"""The cause of the orphans: the downstream cleanup of the gateway controller when an upstream Gateway is deleted.
+"""The cause of the orphans: how the gateway controller deletes copies when an upstream Gateway is deleted.
 
-The controller copies HTTPRoutes to the downstream cluster. Labels name the original. The finalizer of a Gateway deletes
-the copies that have no other parent. `by_status` decides that as the original did, `by_spec` is the correct way.
+The controller copies HTTPRoutes to the downstream cluster, with labels that name the original. When a Gateway is
+deleted, the controller deletes the copies that have no other parent. `by_status` does that as the original did,
+`by_spec` does it correctly.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,7 +21,7 @@ Detach = Callable[[Client, fl.World, str, fl.Object], Awaitable[None]]
 
 
 def copy_of(route: fl.Object, cluster: str, namespace: str, prefix: str = "cluster-") -> fl.Object:
-    """Return the downstream copy of an upstream route. Older versions wrote the label with the prefix `cluster-_`."""
+    """Return the downstream copy of an upstream route. Older versions used the cluster name prefix `cluster-_`."""
     origin = {"cluster-name": f"{prefix}{cluster}", "group": HTTPRoute.group, "kind": HTTPRoute.kind}
     origin |= {"namespace": route.namespace or "", "name": route.name}
     labels = {LABELS + key: value for key, value in origin.items()}
@@ -28,10 +29,10 @@ def copy_of(route: fl.Object, cluster: str, namespace: str, prefix: str = "clust
 
 
 async def by_status(down: Client, world: fl.World, cluster: str, gateway: fl.Object) -> None:
-    """Detach as the original did, by status.parents. The data plane writes it late and never removes old entries.
+    """Delete the copies whose status.parents names no other Gateway, as the original did.
 
-    A new route without status seems to have no parent: it is deleted although another Gateway is its parent. A route
-    with an outdated parent in its status seems to have that parent: it is never deleted.
+    The data plane writes status.parents late and never removes old entries. So a new route without status is deleted
+    although it has another parent, and a route with an outdated entry is never deleted.
     """
     for route in await _copies(down, cluster, gateway):
         parents = route.status.get("parents") or ()
@@ -41,7 +42,7 @@ async def by_status(down: Client, world: fl.World, cluster: str, gateway: fl.Obj
 
 
 async def by_spec(down: Client, world: fl.World, cluster: str, gateway: fl.Object) -> None:
-    """Detach by spec.parentRefs, which the user wrote. Deletes only the copy that was read, if it is unchanged."""
+    """Delete the copies whose spec.parentRefs, which the user wrote, name no other Gateway. Skip changed copies."""
     writer = Writer(down, world, "gateway-controller")
     for route in await _copies(down, cluster, gateway):
         references = route.spec.get("parentRefs") or []

@@ -1,6 +1,6 @@
-"""The collector as it was proposed. It looks for the parent in a cache, by name, and protects routes by their age.
+"""The collector as it was first proposed: it looks up parents by name in a cache, and keeps young routes.
 
-It does not handle: a parent in another namespace, a route whose parent is not a Gateway, a Gateway that is recreated,
+It makes mistakes with a parent in another namespace, a parent that is not a Gateway, a Gateway that is recreated,
 labels with the older prefix, and the copies of a deleted project.
 """
 
@@ -56,7 +56,7 @@ async def running(
             return None
 
         def has_parent(route: fl.Object, namespace: str) -> bool:
-            """Return whether the cache has a Gateway with that name in the namespace of the upstream route."""
+            """Return whether the cache has a Gateway with the name of a parentRef, in the route's own namespace."""
             for ref in route.spec.get("parentRefs") or ():
                 is_gateway = (ref.get("group", Gateway.group), ref.get("kind", Gateway.kind)) == (
                     Gateway.group,
@@ -79,7 +79,7 @@ async def running(
 
 
 def upstream_of(copy: fl.Object) -> Identity | None:
-    """Return the origin of a copy, with either prefix; None if the copy is being deleted or has no labels."""
+    """Return (cluster, namespace, name) of a copy's original, or None if the copy is being deleted or has no labels."""
     values = [copy.labels.get(LABELS + key) for key in ("cluster-name", "namespace", "name")]
     if copy.deleting or not all(values):
         return None
@@ -88,7 +88,7 @@ def upstream_of(copy: fl.Object) -> Identity | None:
 
 
 def copies_of(origin: Identity, ctx: ClassicContext) -> list[fl.Object]:
-    """Return the copies of an object. Finds only labels with the newer prefix."""
+    """Return the copies of an upstream object, but not those with the older prefix in their labels."""
     labels = {"cluster-name": f"cluster-{origin[0]}", "namespace": origin[1], "name": origin[2]}
     return [
         route

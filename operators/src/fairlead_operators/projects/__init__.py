@@ -1,1 +1,1 @@
-"""Project: one object that becomes a namespace with its service accounts, roles and bindings."""
+"""Project: an operator that creates a namespace with service accounts, roles and bindings for each Project."""

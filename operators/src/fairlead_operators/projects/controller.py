@@ -1,4 +1,4 @@
-"""The Project operator. It applies Kargo's bindings, creates the users' roles once, and then sends nothing."""
+"""The Project operator. It applies Kargo's bindings, creates the users' roles once, and sends nothing afterwards."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -37,7 +37,7 @@ def configure(resources: dict[str, Any]) -> None:
 
 
 def read_extended_permissions(path: Path) -> list[fl.Object]:
-    """Return the objects in the file. Raises UserError for other kinds and for objects without a name."""
+    """Return the Roles, RoleBindings and ServiceAccounts in a file. Raises UserError for any other object."""
     objects = manifests.read_objects(path)
     for obj in objects:
         if obj.kind not in ("Role", "RoleBinding", "ServiceAccount") or not obj.metadata.get("name"):
@@ -56,13 +56,13 @@ def controller_accounts(ctx: fl.ReadContext) -> list[str]:
 
 
 def projects_for_account(account: fl.Object, ctx: fl.ReadContext) -> Iterable[fl.Object]:
-    """Yield all projects if the account belongs to a Kargo controller: each project has a binding for it."""
+    """Yield all projects if a Kargo controller uses the account, because each project has a binding for it."""
     if account.namespace == ctx.resources["system"] and account.labels.get(COMPONENT) == "controller":
         yield from ctx.list(Project)
 
 
 def project_of(obj: fl.Object) -> Iterable[tuple[None, str]]:
-    """Yield the project of a namespace or of an object in it: both have the same name."""
+    """Yield the key of the project of a namespace, or of an object in it. Project and namespace have the same name."""
     yield None, obj.namespace or obj.name
 
 
@@ -101,7 +101,7 @@ async def project(project: fl.Object, ctx: fl.Context) -> None:
 
 
 async def ensure_namespace(project: fl.Object, ctx: fl.Context) -> None:
-    """Create the namespace, or wait if an older namespace with this name is in the way."""
+    """Create the namespace of a project. Raise Wait or Terminal if another namespace has that name."""
     existing = ctx.get(fl.Namespace, project.name)
     if existing is not None and existing.labels.get(PROJECT_LABEL) != "true":
         message = (
@@ -127,7 +127,7 @@ async def ensure_namespace(project: fl.Object, ctx: fl.Context) -> None:
 
 
 def report(project: fl.Object, ctx: fl.Context) -> None:
-    """Report how many warehouses and stages are healthy."""
+    """Write the number of healthy warehouses and stages into the status of the project."""
     stats: dict[str, dict[str, int]] = {}
     for kind in (Warehouse, Stage):
         objects = ctx.list(kind, project.name)
@@ -144,7 +144,7 @@ def report(project: fl.Object, ctx: fl.Context) -> None:
 
 @contextmanager
 def report_errors(reason: str, ctx: fl.Context, remedy: str = "") -> Iterator[None]:
-    """Report errors of the block with this reason. Validation errors are reported with the remedy and not retried."""
+    """Report errors of the `with` block in the condition, with this reason. Validation errors are not retried."""
     try:
         yield
     except Invalid as error:
@@ -156,7 +156,7 @@ def report_errors(reason: str, ctx: fl.Context, remedy: str = "") -> Iterator[No
 
 @op.cleanup(Project, finalizer=FINALIZER)
 async def clean_up(project: fl.Object, ctx: fl.Context) -> None:
-    """Delete the cluster-scoped roles, then the namespace unless the project has the annotation to keep it."""
+    """Delete the cluster-scoped roles of a project, and its namespace unless the annotation says to keep it."""
     for obj in reversed(rbac.cluster_objects(project)):
         existing = ctx.get(fl.kind(obj.api_version, obj.kind), obj.name)
         if existing is not None and existing.annotations.get(MANAGED) == "true":
@@ -170,7 +170,7 @@ async def clean_up(project: fl.Object, ctx: fl.Context) -> None:
 
 
 def remove_finalizer(draft: fl.Draft) -> None:
-    """Remove our finalizer from a draft."""
+    """Remove our finalizer from the draft of an object."""
     finalizers = draft.metadata.get("finalizers")
     if finalizers and FINALIZER in finalizers:
         finalizers.remove(FINALIZER)

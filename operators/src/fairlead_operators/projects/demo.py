@@ -1,4 +1,4 @@
-"""The demo: creates projects, and triggers their reconcile again and again while a GitOps tool writes, too."""
+"""The demo of the Project operator: many reconciles of projects while a GitOps tool writes the same objects."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ async def install(client: Client, system: str, labels: Mapping[str, str] | None 
 
 
 class LossDetector:
-    """Records each label and rule of the GitOps tool that another writer removes."""
+    """Records each label and rule of the GitOps tool that disappears from an object."""
 
     def __init__(self, run: DemoRun) -> None:
         self.run = run
@@ -57,7 +57,7 @@ class HealthReports:
         self._all_reported = asyncio.Event()
 
     def expect(self, names: Iterable[str], healthy: int) -> None:
-        """Start to wait for a report of `healthy` warehouses from each of these projects."""
+        """Expect that the status of each of these projects reports `healthy` healthy warehouses."""
         self._waiting, self._healthy = {*names}, healthy
         self._all_reported.clear()
 
@@ -71,14 +71,14 @@ class HealthReports:
                 self._all_reported.set()
 
     async def wait_for_all(self, seconds: float) -> None:
-        """Return when all projects have reported, or after `seconds`."""
+        """Wait until all projects have reported the expected number, at most `seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._all_reported.wait()
 
 
 async def play(run: DemoRun, variant: Variant, scale: int, reconciles: int = RECONCILES) -> None:
-    """Create `scale` projects, then trigger their reconcile. A project is done when it is Ready.
+    """Create `scale` projects, then trigger more reconciles of each. A project is done when it is Ready.
 
     A loss is a label or a rule of the GitOps tool that the operator overwrote.
     """

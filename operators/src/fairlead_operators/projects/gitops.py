@@ -1,4 +1,4 @@
-"""The second writer: a GitOps tool that labels the bindings and applies the rules of a role from Git."""
+"""The second writer: a simulated GitOps tool that labels the bindings and applies the rules of a role."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ SYNC_INTERVAL = 60.0
 
 @asynccontextmanager
 async def running(client: Client, *, interval: float = SYNC_INTERVAL) -> AsyncIterator[None]:
-    """Run the tool. It applies with its own field manager, once per interval."""
+    """Run the GitOps tool. It applies with its own field manager, once per `interval` seconds."""
 
     async def work() -> None:
         while True:
@@ -35,7 +35,7 @@ async def running(client: Client, *, interval: float = SYNC_INTERVAL) -> AsyncIt
 
 
 async def sync(client: Client) -> None:
-    """Label the bindings and apply the role once, in every project namespace that has them."""
+    """Label the bindings and apply the role once, in every namespace of a project."""
     namespaces = await client.list(fl.Namespace, labels=f"{PROJECT_LABEL}=true")
     for name in [namespace.name for namespace in namespaces.items if not namespace.deleting]:
         try:

@@ -1,7 +1,7 @@
-"""The write path of the incident: create, and on AlreadyExists replace without a resourceVersion or skip.
+"""The legacy Project operator: create every object, and on AlreadyExists skip it or PUT without a resourceVersion.
 
-Each reconcile of each project sends a POST for thirteen objects that exist. Two reconcilers create the bindings of the
-controllers' ServiceAccounts: the one of the project and the one of the account.
+Each reconcile sends a POST for thirteen objects that already exist. Two controllers create the bindings of the
+ServiceAccounts: the controller of projects and the controller of accounts.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -25,7 +25,7 @@ RESYNC_INTERVAL = 300.0
 async def running(
     client: Client, world: fl.World, *, system: str = SYSTEM, **options: Any
 ) -> AsyncIterator[tuple[ClassicContext, ClassicContext]]:
-    """Run both controllers."""
+    """Run the legacy controllers of projects and of ServiceAccounts."""
 
     async def reconcile(key: Key, ctx: ClassicContext) -> float | None:
         return await reconcile_project(key, ctx, system)
@@ -85,7 +85,7 @@ async def reconcile_project(key: Key, ctx: ClassicContext, system: str) -> float
 
 
 async def bind_everywhere(key: Key, ctx: ClassicContext, system: str) -> None:
-    """Bind one account in every project: the second reconciler."""
+    """Create a binding for one account in every project. This is the reconcile of the second controller."""
     account = ctx.get(fl.ServiceAccount, key)
     if account is None or account.namespace != system or account.labels.get(COMPONENT) != "controller":
         return

@@ -1,4 +1,4 @@
-"""Builds the namespace, roles and bindings of a Project."""
+"""Build the namespace, roles and bindings of a Project."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ DEFAULT_ROLES: dict[str, list[dict[str, Any]]] = {
 
 
 def namespace_of(project: fl.Object) -> fl.Object:
-    """Return the namespace of a project."""
+    """Return the payload of a project's namespace, with a label and our finalizer."""
     namespace: fl.Object = fl.Namespace(project.name, labels={PROJECT_LABEL: "true"})
     namespace["metadata"]["finalizers"] = [FINALIZER]
     return namespace
@@ -87,7 +87,7 @@ def cluster_objects(project: fl.Object) -> list[fl.Object]:
 
 
 def binding(name: str, namespace: str | None, role_kind: str, role: str, accounts: list[tuple[str, str]]) -> fl.Object:
-    """Return a binding of `role` to ServiceAccounts, given as (name, namespace)."""
+    """Return a RoleBinding, or a ClusterRoleBinding without `namespace`. `accounts` are (name, namespace) pairs."""
     kind = fl.RoleBinding if namespace else fl.ClusterRoleBinding
     subjects = [
         {"kind": "ServiceAccount", "name": account, "namespace": account_namespace}

@@ -1,1 +1,1 @@
-"""Pulsar: manages tenants, topics and eight more resources of Apache Pulsar as Kubernetes objects."""
+"""Pulsar: an operator that manages tenants, topics and eight more resources of Apache Pulsar."""

@@ -1,4 +1,4 @@
-"""A client for the parts of Pulsar's admin REST API that this operator uses."""
+"""A client for the parts of Pulsar's admin REST API that the operator uses."""
 
 import hashlib
 import json
@@ -18,17 +18,17 @@ TIMEOUT = 30.0
 
 
 class Http(Protocol):
-    """A connection to one HTTP server. A fairlead Transport has this interface."""
+    """A connection to one HTTP server. A fairlead Transport implements this protocol."""
 
     async def request(self, request: HttpRequest) -> Response: ...
 
 
 class NotPulsarError(Exception):
-    """The response does not come from Pulsar's admin API."""
+    """The server behind the URL is not Pulsar's admin API."""
 
 
 class PulsarError(Exception):
-    """Pulsar returned an error. `str()` is Pulsar's reason."""
+    """An error response of Pulsar. `str()` returns the reason in the response."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason or f"HTTP {status}")
@@ -46,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Admin:
-    """The admin API of one Pulsar. Paths are below `/admin`, quoted, and may have a query.
+    """A client for the admin API of one Pulsar. Paths are relative to `/admin`, quoted, and may have a query.
 
     Raises PulsarError for an error response, NotPulsarError for a response that is not Pulsar's, and OSError or
     TimeoutError without a response. Does not follow redirects, because the token would be sent to another host.
@@ -55,7 +55,7 @@ class Admin:
     http: Http
 
     async def clusters(self) -> list[str]:
-        """Return the names of its clusters. Every Pulsar has this endpoint, so it also checks that this is a Pulsar."""
+        """Return the names of Pulsar's clusters. Raises NotPulsarError if the server is not a Pulsar."""
         clusters = await self.get("/v2/clusters")
         if not isinstance(clusters, list):
             raise NotPulsarError(
@@ -64,7 +64,7 @@ class Admin:
         return clusters
 
     async def get(self, path: str) -> Any:
-        """Return the JSON at the path, or None for a 404."""
+        """Send a GET and return the JSON of the response, or None for a 404."""
         try:
             return await self.call("GET", path)
         except PulsarError as error:
@@ -73,7 +73,7 @@ class Admin:
             raise
 
     async def put(self, path: str, body: Any = None) -> bool:
-        """Create it. Return False if it already exists; it is then unchanged."""
+        """Send a PUT that creates a resource. Return False if the resource already exists and stays unchanged."""
         try:
             await self.call("PUT", path, body)
         except PulsarError as error:
@@ -86,9 +86,9 @@ class Admin:
         await self.call("POST", path, body)
 
     async def delete(self, path: str, *, missing_status: int = 404, probe_path: str | None = None) -> None:
-        """Delete it. Succeeds if it does not exist: Pulsar returns 404 or `missing_status`.
+        """Send a DELETE. A missing resource, for which Pulsar returns 404 or `missing_status`, is not an error.
 
-        For packages Pulsar returns 500. A GET of `probe_path` (default: `path`) then checks if it exists.
+        For a missing package Pulsar returns 500. A GET of `probe_path` (default: `path`) then checks if it exists.
         """
         try:
             await self.call("DELETE", path)
@@ -99,7 +99,7 @@ class Admin:
                 raise
 
     async def form(self, method: str, path: str, parts: Sequence[Part]) -> None:
-        """Send a multipart form. Packages, functions, sinks and sources need one."""
+        """Send a multipart form, which packages, functions, sinks and sources need."""
         digest = hashlib.sha256(b"\0".join(part.content for part in parts)).hexdigest()
         boundary, body = f"fairlead-{digest}", b""
         for part in parts:
@@ -135,7 +135,7 @@ class Admin:
 
 
 def join_path(base: str, *parts: str) -> str:
-    """Return a path with each part quoted."""
+    """Return `base` with the parts appended, each one quoted for a URL."""
     return "/".join([base, *(quote(part, safe="") for part in parts)])
 
 
@@ -147,7 +147,7 @@ def _reason(body: bytes) -> str:
 
 
 class HttpClients:
-    """A pool of HTTP clients, one for each URL and token."""
+    """A pool of HTTP clients: one for each pair of URL and token."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str | None], HttpTransport] = {}

@@ -1,4 +1,4 @@
-"""The Pulsar operator: eleven kinds from one table, with a finalizer that never touches other finalizers."""
+"""The Pulsar operator: controllers for eleven kinds, built from one table."""
 
 from base64 import b64decode
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ async def connect(resources: dict[str, Any]) -> None:
 
 @op.shutdown
 async def close_clients(resources: dict[str, Any]) -> None:
-    """Close the HTTP clients."""
+    """Close the HTTP clients when the operator stops."""
     await resources["http"].close()
 
 
@@ -38,7 +38,7 @@ async def close_clients(resources: dict[str, Any]) -> None:
 
 
 def waiting_connections(obj: fl.Object, ctx: fl.ReadContext) -> Iterable[fl.Object]:
-    """Yield the connections of the object that are being deleted: they wait until it is deleted."""
+    """Yield the connections of an object that are being deleted, because they wait for its deletion."""
     for name in connections_of(obj):
         connection = ctx.get(Connection, name, obj.namespace)
         if connection is not None and connection.deleting:
@@ -47,7 +47,7 @@ def waiting_connections(obj: fl.Object, ctx: fl.ReadContext) -> Iterable[fl.Obje
 
 @op.reconcile(Connection, watches={resource.kind: waiting_connections for resource in RESOURCES})
 async def connection(obj: fl.Object, ctx: fl.Context) -> None:
-    """Report Ready when Pulsar responds. Other objects wait for their connection to be Ready."""
+    """Set the condition Ready of a PulsarConnection when Pulsar responds. Other objects wait for this condition."""
     secure = obj.spec.get("adminServiceSecureURL")
     if secure and not obj.spec.get("adminServiceURL"):
         obj = await ctx.default(spec={"adminServiceURL": secure})
@@ -59,7 +59,7 @@ async def connection(obj: fl.Object, ctx: fl.Context) -> None:
 
 @op.cleanup(Connection, finalizer=FINALIZER)
 async def disconnect(obj: fl.Object, ctx: fl.Context) -> None:
-    """Wait until no object uses the connection: the others need it for their own cleanup."""
+    """Delay the deletion of a connection while objects use it, because their cleanup needs the connection."""
     users = {r.kind.kind: sum(obj.name in connections_of(user) for user in ctx.list(r.kind)) for r in RESOURCES}
     if not any(users.values()):  # the cache may not have an object that was created a moment ago
         for r in RESOURCES:
@@ -70,7 +70,7 @@ async def disconnect(obj: fl.Object, ctx: fl.Context) -> None:
 
 
 async def admin_of(connection: fl.Object, ctx: fl.Context) -> Admin:
-    """Return a client for the admin API of a connection, with its token."""
+    """Return a client for the admin API of a PulsarConnection, with the token from its Secret."""
     url = address_of(connection)
     authentication = connection.spec.get("authentication") or {}
     if authentication.keys() - {"token"}:
@@ -110,7 +110,7 @@ def secret_text(secret: fl.Object | None, key: str) -> str | None:
 
 
 def is_token(text: str) -> bool:
-    """Return whether the text can be sent in a header."""
+    """Return whether the text can be sent as a token in an HTTP header."""
     return text.isascii() and text.isprintable()
 
 
@@ -123,7 +123,7 @@ def is_current(obj: fl.Object) -> bool:
 
 
 async def reconcile(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None:
-    """Create or update one object in Pulsar. Sends nothing if nothing has changed."""
+    """Create or update the Pulsar resource of an object. Send nothing if nothing has changed."""
     connection = ctx.get(Connection, obj.spec["connectionRef"]["name"])
     if connection is None or connection.deleting or not is_current(connection):
         name = obj.spec["connectionRef"]["name"]
@@ -156,7 +156,7 @@ async def reconcile(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None
 
 
 def wait_for_dependencies(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None:
-    """Wait if another object creates what this one needs and is not ready yet."""
+    """Raise Wait if another object that creates a required Pulsar resource is not ready yet."""
     for key in required_keys(resource, obj):
         parents = [parent for other in RESOURCES for parent in ctx.indexed(other.kind, "provides", key)]
         if parents and not any(is_current(parent) for parent in parents):
@@ -169,7 +169,7 @@ def write_applied(applied: dict[str, Any], draft: fl.Draft) -> None:
 
 
 async def clean_up(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None:
-    """Delete from Pulsar what the object has created there."""
+    """Delete the Pulsar resources of a deleted object, unless its lifecyclePolicy keeps them."""
     if obj.spec.get("lifecyclePolicy") == "KeepAfterDeletion":
         return
     if not obj.status.get("applied"):  # read the live object: another process may have started
@@ -181,7 +181,7 @@ async def clean_up(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None:
 
 
 async def remove_from_pulsar(resource: Resource, obj: fl.Object, applied: dict[str, Any], ctx: fl.Context) -> None:
-    """Delete from Pulsar what is in `applied`."""
+    """Delete the Pulsar resource that `applied` (from the object's status) describes."""
     name, path = applied["connection"], applied["path"]
     connection = ctx.get(Connection, name)
     if connection is None:
@@ -195,7 +195,7 @@ async def remove_from_pulsar(resource: Resource, obj: fl.Object, applied: dict[s
 
 
 def resolve_references(obj: fl.Object, ctx: fl.Context) -> ResolvedSpec:
-    """Return the spec with its references. Raises Wait if one does not exist yet."""
+    """Return the spec with the objects that it refers to. Raises Wait if one of them does not exist yet."""
     remote_clusters = []
     for ref in obj.spec.get("geoReplicationRefs") or ():
         geo = ctx.get(GeoReplication, ref["name"])
@@ -218,7 +218,7 @@ def resolve_references(obj: fl.Object, ctx: fl.Context) -> ResolvedSpec:
 
 
 async def resolve_cluster(resolved: ResolvedSpec, connection: fl.Object, admin: Admin) -> ResolvedSpec:
-    """Return a copy with the name of this cluster, from the connection or from Pulsar."""
+    """Return a copy of the resolved spec with the name of the local cluster, from the connection or from Pulsar."""
     local = connection.spec.get("clusterName")
     if not local:
         clusters = await admin.clusters()

@@ -1,4 +1,4 @@
-"""The demo: a GitOps tool creates tenants, applies them again and again, and deletes them. Each has a hook."""
+"""The demo of the Pulsar operator: a GitOps tool creates, applies and deletes tenants that have a deletion hook."""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""Which objects depend on which: a new tenant enqueues its namespaces, a deleted namespace enqueues its tenant."""
+"""Dependencies between objects: a new tenant enqueues its namespaces, a deleted namespace enqueues its tenant."""
 
 from collections.abc import Iterable
 
@@ -15,12 +15,12 @@ def connections_of(obj: fl.Object) -> list[str]:
 
 
 def qualify(obj: fl.Object, path: str) -> str:
-    """Return a key for a path that is unique across several Pulsars."""
+    """Return a key for a Pulsar path that is unique across several Pulsars: `namespace/connection/path`."""
     return f"{obj.namespace}/{connections_of(obj)[0]}{path}"
 
 
 def provided_keys(resource: Resource, obj: fl.Object) -> list[str]:
-    """Return the keys of what this object creates in Pulsar."""
+    """Return the keys of the Pulsar resources that an object creates."""
     if resource.create_or_update is None:
         return []
     if resource.kind is GeoReplication:
@@ -32,7 +32,7 @@ def provided_keys(resource: Resource, obj: fl.Object) -> list[str]:
 
 
 def required_keys(resource: Resource, obj: fl.Object) -> list[str]:
-    """Return the keys of what this object needs in Pulsar."""
+    """Return the keys of the Pulsar resources that an object needs."""
     geo_keys = [f"{obj.namespace}/geo/{ref['name']}" for ref in obj.spec.get("geoReplicationRefs") or ()]
     try:
         return [*geo_keys, *(qualify(obj, path) for path in resource.required_paths(obj.spec))]
@@ -49,5 +49,5 @@ def related_objects(resource: Resource, other: Resource, obj: fl.Object, ctx: fl
 
 
 def objects_using(resource: Resource, connection: fl.Object, ctx: fl.ReadContext) -> Iterable[fl.Object]:
-    """Yield the objects of a kind that use the connection."""
+    """Yield the objects of a kind that use a PulsarConnection."""
     yield from ctx.indexed(resource.kind, "connection", f"{connection.namespace}/{connection.name}")

@@ -1,4 +1,4 @@
-"""Turns errors of Pulsar into conditions with a remedy, and into retries with a growing delay."""
+"""Convert errors of Pulsar to conditions that name the fix, and to retries with a growing delay."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ MAX_RETRY = 300.0
 
 @contextmanager
 def report_errors(obj: fl.Object, connection: fl.Object, ctx: fl.Context) -> Iterator[None]:
-    """Turn errors of the block into a condition with a remedy, and a retry later."""
+    """Convert errors of the `with` block to a condition that names the fix, and to a later retry."""
     try:
         yield
     except Invalid as error:
@@ -44,14 +44,17 @@ def report_errors(obj: fl.Object, connection: fl.Object, ctx: fl.Context) -> Ite
 
 
 def deletion_hint(obj: fl.Object) -> str:
-    """Return how to delete the object without Pulsar, if it is being deleted."""
+    """Return a text for a condition that says how to delete the object without Pulsar, or "" if it is not deleted."""
     if not obj.deleting or obj.kind == Connection.kind:
         return ""
     return "; or set spec.lifecyclePolicy to KeepAfterDeletion to delete only this object and keep the data in Pulsar"
 
 
 def retry_delay(obj: fl.Object, ctx: fl.Context, minimum: float) -> float:
-    """Return the time since the object is not Ready, within bounds. So the delay doubles, even across restarts."""
+    """Return the seconds until the next retry: as long as the object has not been Ready, within limits.
+
+    The delay doubles with each retry, also across restarts of the operator.
+    """
     ready = obj.condition("Ready") or {}
     if ready.get("status") != "False":
         return minimum

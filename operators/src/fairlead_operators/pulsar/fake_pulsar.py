@@ -1,8 +1,8 @@
-"""A fake Pulsar for tests and the demo: the admin API without brokers.
+"""A fake Pulsar for the tests and the demo, with the admin API and no brokers.
 
-It stores objects in memory and returns the status codes of Pulsar 3.0.7: 404 for missing objects, 409 for existing or
-non-empty ones, 412 for invalid ones. It does not move messages or run functions, and checks only a token. The tests
-also run on a real Pulsar if there is one (README.md).
+It stores resources in memory and returns the status codes of Pulsar 3.0.7: 404 for a missing resource, 409 for an
+existing or non-empty one, 412 for an invalid one. It moves no messages, runs no functions, and checks only a token.
+The tests also run on a real Pulsar if there is one (README.md).
 """
 
 import json
@@ -27,7 +27,7 @@ class Answer:
 
 
 class FakePulsar(PulsarState):
-    """A Pulsar in memory. It is also the HTTP client, and can be used as the resource `http`."""
+    """A Pulsar in memory that is also an HTTP client for itself, so that tests can use it as the resource `http`."""
 
     def __init__(self, *, token: str | None = None) -> None:
         super().__init__()
@@ -56,11 +56,11 @@ class FakePulsar(PulsarState):
         return answer
 
     async def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: there is no connection to close."""
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[str]:
-        """Serve this Pulsar over HTTP on loopback, and yield its URL."""
+        """Serve the fake Pulsar over HTTP on loopback, and yield its URL."""
         from aiohttp import web
 
         async def handle(request: web.BaseRequest) -> web.Response:

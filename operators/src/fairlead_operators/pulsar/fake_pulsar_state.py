@@ -1,4 +1,4 @@
-"""The state of the fake Pulsar, and the handlers of its admin API."""
+"""The resources of the fake Pulsar, and the handlers of its admin API."""
 
 import json
 import re
@@ -33,7 +33,7 @@ TOPIC_SETTINGS = {
 
 
 class ErrorResponse(Exception):
-    """An error with the status code of the response."""
+    """Raised by a handler to return an error response with this status code and reason."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -55,7 +55,7 @@ class Topic:
 
 @dataclass
 class Request:
-    """A parsed request."""
+    """A parsed request to the fake admin API. `names` are the names in the path."""
 
     method: str
     names: tuple[str, ...]
@@ -92,7 +92,7 @@ class PulsarState:
         self.components: dict[tuple[str, ...], Any] = {}
 
     def handle(self, method: str, path: str, query: Mapping[str, str], content_type: str, body: bytes | None) -> Any:
-        """Return the response to a request: a JSON value or bytes. Raises ErrorResponse."""
+        """Handle a request and return the response body: a JSON value or bytes. Raises ErrorResponse."""
         for pattern, handler in _ROUTES:
             if match := re.fullmatch(pattern, path):
                 names = tuple(unquote(name) for name in match.groups())
@@ -165,7 +165,7 @@ class PulsarState:
         return None
 
     def _components_reading(self, topic: str) -> list[Any]:
-        """Return the functions and sinks that read a topic."""
+        """Return the configurations of the functions and sinks that read a topic."""
         short = topic.partition("/")[2]
         names = {short, f"persistent://{short}"}
         return [config for config in self.components.values() if names & {*(config.get("inputs") or ())}]
@@ -279,7 +279,7 @@ def _get_existing(objects: Mapping[Any, Any], name: Any, what: str) -> Any:
 
 
 def _handle_object(objects: dict[str, Any], name: str, request: Request, what: str) -> Any:
-    """Handle a request for an object: PUT creates it and POST changes it."""
+    """Handle a request for one resource: PUT creates it, POST changes it, GET returns it, DELETE removes it."""
     if request.method == "PUT":
         _check(name not in objects, 409, f"the {what} exists")
         objects[name] = request.json

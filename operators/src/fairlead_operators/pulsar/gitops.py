@@ -1,4 +1,4 @@
-"""The second writer: a GitOps tool that applies each object every few seconds, with the finalizer of a hook."""
+"""The second writer: a simulated GitOps tool that applies each object every few seconds, with a hook's finalizer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -21,8 +21,8 @@ HOOK_DURATION = 1.0
 class Resyncer:
     """Applies the objects of one kind from git, with its own field manager.
 
-    It does not change fields of other writers. A writer that replaces an object with a cached copy can remove the
-    finalizer of the hook; `lost` records those objects.
+    The tool does not change the fields of other writers. Another writer can remove the finalizer of the hook by a PUT
+    of a cached copy. `lost` records the objects for which that happened.
     """
 
     def __init__(self, client: Client, world: fl.World, kind: fl.Kind, namespace: str) -> None:
@@ -38,7 +38,7 @@ class Resyncer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Resyncer"]:
-        """Sync until the block ends."""
+        """Apply the objects periodically until the `with` block ends."""
         self._objects.subscribe(self._on_change)
         async with self._cache:
             await self._objects.wait_for_sync()
@@ -50,13 +50,13 @@ class Resyncer:
                 await asyncio.gather(task, return_exceptions=True)
 
     async def commit(self, objects: Iterable[fl.Object]) -> None:
-        """Add objects to git and to the cluster: first the object, then the finalizer of the hook."""
+        """Add objects to git and create them in the cluster: first the objects, then the finalizer of the hook."""
         self._git.update({obj.name: obj for obj in objects})
         await asyncio.gather(*(self._write(obj, []) for obj in self._git.values()))
         await self._sync()
 
     async def prune(self) -> None:
-        """Delete all objects from git and from the cluster. The finalizers are removed when the hooks have run."""
+        """Delete all objects from git and from the cluster. Remove each finalizer when the hook has run."""
         objects, self._git = list(self._git.values()), {}
         await asyncio.gather(*(self._prune(obj) for obj in objects))
 

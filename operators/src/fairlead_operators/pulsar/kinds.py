@@ -1,4 +1,4 @@
-"""The kinds and names of this system."""
+"""The kinds and names that the Pulsar operator uses."""
 
 import fairlead as fl
 

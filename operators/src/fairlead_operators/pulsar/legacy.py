@@ -1,4 +1,4 @@
-"""The write paths of the incident: one controller for all kinds, and three ways to write a finalizer.
+"""The legacy Pulsar operator: one controller for all kinds, and three ways to write a finalizer.
 
 The order of the writes and the mistakes are those of the original. README.md describes the consequences.
 """
@@ -33,12 +33,12 @@ def remove_finalizer(finalizers: list[str]) -> list[str]:
 
 
 async def put(ctx: ClassicContext, kind: fl.Kind, obj: fl.Object, change: FinalizerChange) -> fl.Object:
-    """Write the first way: PUT the cached copy, even if nothing changed."""
+    """Write finalizers in the first way: PUT the cached copy, even if nothing changed."""
     return await ctx.client.replace(with_metadata(obj, finalizers=change(obj.finalizers)))
 
 
 async def merge(ctx: ClassicContext, kind: fl.Kind, obj: fl.Object, change: FinalizerChange) -> fl.Object:
-    """Write the second way: a merge patch without resourceVersion. It replaces the whole list of finalizers."""
+    """Write finalizers in the second way: replace the whole list by a merge patch without a resourceVersion."""
     finalizers = change(obj.finalizers)
     if finalizers == obj.finalizers:
         return obj
@@ -47,7 +47,7 @@ async def merge(ctx: ClassicContext, kind: fl.Kind, obj: fl.Object, change: Fina
 
 
 async def retry(ctx: ClassicContext, kind: fl.Kind, obj: fl.Object, change: FinalizerChange) -> fl.Object:
-    """Write the third way: PUT, and on a conflict read the same cache again, five times within 50 ms."""
+    """Write finalizers in the third way: PUT, and after a conflict read the cache again, five times within 50 ms."""
     for attempt in range(5):
         cached = ctx.get(kind, (obj.namespace, obj.name)) or obj
         try:
@@ -71,7 +71,7 @@ def running(
     namespace: str | None = None,
     on_reconcile: Callable[[str, bool], None] = lambda name, failed: None,
 ) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the controller. Its key is the connection: one reconcile handles all objects that use it."""
+    """Run the legacy controller. One reconcile handles a connection and all objects that use it."""
     return classic_controller.running(
         client,
         world,
@@ -119,7 +119,7 @@ async def reconcile(key: Key, ctx: ClassicContext, *, write: WriteFinalizers, ht
 
 
 async def _with_url(connection: fl.Object, ctx: ClassicContext) -> fl.Object:
-    """Return a copy with the default URL, which is then written with the whole cached object."""
+    """Return the connection with the default for adminServiceURL. The caller writes the whole cached object."""
     secure = connection.spec.get("adminServiceSecureURL")
     if connection.spec.get("adminServiceURL") or not secure:
         return connection

@@ -1,4 +1,4 @@
-"""The table RESOURCES: how to create, change and delete each of the ten kinds in Pulsar."""
+"""The table RESOURCES: how to create, change and delete the Pulsar resource of each of the ten kinds."""
 
 import hashlib
 import json
@@ -26,12 +26,12 @@ Settings = dict[str, Any]
 
 
 class Invalid(ValueError):
-    """The spec is invalid. The message says what to change."""
+    """The spec of an object is invalid. The message names the field and the fix."""
 
 
 @dataclass(frozen=True)
 class ResolvedSpec:
-    """A spec with its references resolved."""
+    """The spec of an object, with values from the objects that it refers to."""
 
     spec: Spec
     local_cluster: str = ""
@@ -55,7 +55,7 @@ class ResolvedSpec:
 
 @dataclass(frozen=True)
 class Resource:
-    """How to manage one kind in Pulsar. Most kinds set only `path` and `create_or_update`."""
+    """How to create, change and delete the Pulsar resource of one kind. Most kinds set only two of the fields."""
 
     kind: fl.Kind
     path: Callable[[ResolvedSpec], str]
@@ -73,7 +73,7 @@ class Resource:
     """The suffix of the path where a GET shows whether it exists."""
 
     def digest(self, server: str, resolved: ResolvedSpec) -> str:
-        """Return a hash that changes if the resource has to be applied again."""
+        """Return a hash of everything that is sent to Pulsar. It changes if the resource has to be sent again."""
         values = [
             server,
             self.path(resolved),
@@ -84,7 +84,7 @@ class Resource:
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
     async def apply(self, admin: Admin, resolved: ResolvedSpec, dropped: Iterable[str]) -> None:
-        """Create or update it and its settings. Deletes the `dropped` settings first, which may conflict."""
+        """Create or update the resource and its settings in Pulsar. Delete the `dropped` settings first."""
         path = self.path(resolved)
         if self.create_or_update is not None:
             await self.create_or_update(admin, path, resolved)
@@ -94,7 +94,7 @@ class Resource:
             await admin.post(f"{path}/{name}", body)
 
     async def remove(self, admin: Admin, path: str, settings: Iterable[str]) -> None:
-        """Delete it, or its settings. Succeeds if it does not exist."""
+        """Delete the resource, or its settings, from Pulsar. A missing resource is not an error."""
         if self.create_or_update is None:
             for name in settings:
                 await self._unset(admin, path, name)
@@ -150,7 +150,7 @@ def _permission_path(spec: Spec) -> str:
 
 
 def _namespace_of(path: str) -> str:
-    """Return the path of the namespace of a topic or package."""
+    """Return the admin path of the namespace that a topic or package belongs to."""
     parts = path.split("/")
     return "/".join(["/v2/namespaces", *(parts[4:6] if parts[2] == "packages" else parts[3:5])])
 
@@ -212,7 +212,7 @@ async def _isolation(admin: Admin, path: str, resolved: ResolvedSpec) -> None:
 
 
 async def _package(admin: Admin, path: str, resolved: ResolvedSpec) -> None:
-    """Upload the package once, with its URL in the properties. The content of a version never changes."""
+    """Upload a package unless Pulsar has it already. The content of a package version never changes."""
     spec, file_url = resolved.spec, resolved.spec["fileURL"]
     if not file_url.startswith(("http://", "https://")):
         raise Invalid(f"fileURL is {file_url!r}: local files of the operator cannot be uploaded, use http(s)")
@@ -246,7 +246,7 @@ def _code(spec: Spec) -> tuple[str, str]:
 
 
 def _component(component: str) -> "Resource":
-    """Return the Resource for functions, sinks or sources."""
+    """Return the Resource for a kind of component: function, sink or source."""
 
     async def create_or_update(admin: Admin, path: str, resolved: ResolvedSpec) -> None:
         name, url = _code(resolved.spec)
@@ -281,7 +281,7 @@ def _component(component: str) -> "Resource":
 
 
 def _policies(resolved: ResolvedSpec) -> Settings:
-    """Return the settings that namespaces and topics have in common."""
+    """Return the settings of a spec that namespaces and topics have in common, by path."""
     spec = resolved.spec
     settings: Settings = {}
     if "retentionTime" in spec or "retentionSize" in spec:
@@ -338,7 +338,7 @@ _BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "
 
 
 def parse_duration(text: str) -> int:
-    """Return the seconds of a duration such as 90s, 1h30m or 3d; -1 for unlimited."""
+    """Parse a duration such as 90s, 1h30m or 3d to seconds. -1 means unlimited."""
     if text == "-1":
         return -1
     if not re.fullmatch(r"(\d+[smhdw])+", text):
@@ -347,7 +347,7 @@ def parse_duration(text: str) -> int:
 
 
 def parse_size(value: str | int) -> int:
-    """Return the bytes of a size such as 500Mi or 10Gi; -1 for unlimited."""
+    """Parse a size such as 500Mi or 10Gi to bytes. -1 means unlimited."""
     match = re.fullmatch(r"(-1|\d+)([kMGT]i?|Ki)?", str(value))
     if not match or (match[2] or "") not in _BYTES:
         raise Invalid(f"{value!r} is not a size: write 500Mi, 10Gi, or -1 for unlimited")

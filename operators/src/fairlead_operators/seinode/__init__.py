@@ -1,1 +1,1 @@
-"""SeiNode and SeiNodeDeployment: plans in status that are created once, and persisted before their execution."""
+"""SeiNode and SeiNodeDeployment: an operator that writes a plan into the status before it executes the plan."""

@@ -1,4 +1,4 @@
-"""Builds the children of a SeiNode, and the SeiNodes of a SeiNodeDeployment."""
+"""Build the children of a SeiNode, and the SeiNodes of a SeiNodeDeployment."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ def mode_of(node: fl.Object) -> str:
 
 
 def volume_of(node: fl.Object) -> str:
-    """Return the name of the claim with the node's data: its own or the imported one."""
+    """Return the name of the PersistentVolumeClaim with the node's data: its own or the imported one."""
     return str(imported_claim_name(node) or f"data-{node.name}")
 
 
 def claim_of(node: fl.Object) -> fl.Object | None:
-    """Return the claim to create, or None if the node imports one."""
+    """Return the PersistentVolumeClaim to create for a node, or None if the node imports an existing one."""
     if imported_claim_name(node):
         return None
     size = (node.spec.get("dataVolume") or {}).get("size") or SIZES.get(mode_of(node), "1Ti")
@@ -36,7 +36,7 @@ def job_name(node: fl.Object, task: dict[str, Any]) -> str:
 
 
 def job_of(node: fl.Object, plan_id: str, task: dict[str, Any]) -> fl.Object:
-    """Return the Job of a task. Its name is derived from the task id, so a second apply does not start a second Job."""
+    """Return the Job of a task. Its name contains the task id, so a second apply does not start a second Job."""
     labels = {NODE: node.name, PLAN: plan_id}
     container = {
         "name": task["type"],
@@ -84,7 +84,7 @@ def stateful_set_of(node: fl.Object) -> fl.Object:
 
 
 def node_of(deployment: fl.Object, ordinal: int) -> fl.Object:
-    """Return the SeiNode with this ordinal of a deployment."""
+    """Return the SeiNode number `ordinal` of a SeiNodeDeployment."""
     template = deployment.spec["template"]
     metadata = template.get("metadata") or {}
     labels = {
@@ -100,7 +100,7 @@ def node_of(deployment: fl.Object, ordinal: int) -> fl.Object:
 
 
 def is_rolled_out(stateful_set: fl.Object) -> bool:
-    """Return whether the pods are ready and have the current template."""
+    """Return whether the pods of a StatefulSet are ready and have the current template."""
     status = stateful_set.status
     return (
         status.get("observedGeneration") == stateful_set.generation
@@ -110,7 +110,7 @@ def is_rolled_out(stateful_set: fl.Object) -> bool:
 
 
 def imported_claim_name(node: fl.Object) -> str | None:
-    """Return the name of the existing claim that the spec imports, or None."""
+    """Return the name of the existing PersistentVolumeClaim that the spec of a node imports, or None."""
     return ((node.spec.get("dataVolume") or {}).get("import") or {}).get("pvcName")
 
 

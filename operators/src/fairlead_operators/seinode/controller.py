@@ -1,4 +1,4 @@
-"""The Sei operator. It decides a plan once, persists it, and only then executes it, in the process that decided it."""
+"""The Sei operator. One process decides a plan, writes it into the status, and only then executes it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
@@ -33,14 +33,14 @@ Step = Callable[[fl.Object, Plan, dict[str, Any], fl.Context], Awaitable[bool]]
 
 
 class TaskFailed(Exception):
-    """A task failed and a retry will not help."""
+    """A task failed, and a retry would fail too."""
 
 
 # SeiNode
 
 
 def node_tasks(draft: fl.Draft) -> Sequence[tuple[str, dict[str, str]]]:
-    """Return the tasks to create a node, or to change its image."""
+    """Return the tasks that create a node or change its image, as (type, parameters)."""
     image, current = draft.spec["image"], draft.status.get("currentImage")
     rollout = [("apply-statefulset", {"image": image}), ("await-rollout", {"image": image})]
     if current is None:
@@ -49,7 +49,7 @@ def node_tasks(draft: fl.Draft) -> Sequence[tuple[str, dict[str, str]]]:
 
 
 def nodes_importing(claim: fl.Object, ctx: fl.ReadContext) -> Iterable[fl.Object]:
-    """Return the nodes that import this claim."""
+    """Return the SeiNodes that import a PersistentVolumeClaim."""
     return [node for node in ctx.list(SeiNode, claim.namespace) if imported_claim_name(node) == claim.name]
 
 
@@ -59,7 +59,7 @@ def nodes_importing(claim: fl.Object, ctx: fl.ReadContext) -> Iterable[fl.Object
     watches={fl.PersistentVolumeClaim: nodes_importing},  # not in owns, so never pruned: it holds the chain's data
 )
 async def seinode(node: fl.Object, ctx: fl.Context) -> None:
-    """Execute the plan. Without a plan, apply the children."""
+    """Reconcile a SeiNode: execute its plan, or apply its children if there is no plan."""
     ctx.status(phase="Initializing" if "currentImage" not in node.status else "Running")
     imported = imported_claim_name(node)
     if imported and ctx.get(fl.PersistentVolumeClaim, imported) is None:
@@ -111,7 +111,7 @@ NODE_STEPS: dict[str, Step] = {
 
 @op.cleanup(SeiNode, finalizer=NODE_FINALIZER)
 async def clean_up_node(node: fl.Object, ctx: fl.Context) -> None:
-    """Delete the claim with the data, unless the node imported it."""
+    """Delete the PersistentVolumeClaim of a deleted node, unless the node imported it."""
     claim = claim_of(node)
     existing = ctx.get(fl.PersistentVolumeClaim, claim.name) if claim is not None else None
     if existing is not None and any(ref["uid"] == node.uid for ref in existing.metadata.get("ownerReferences") or ()):
@@ -122,7 +122,7 @@ async def clean_up_node(node: fl.Object, ctx: fl.Context) -> None:
 
 
 def deployment_tasks(draft: fl.Draft) -> Sequence[tuple[str, dict[str, str]]]:
-    """Return the tasks: create or update each node, then wait until all are ready."""
+    """Return the tasks of a deployment: create or update each node, then wait until all are ready."""
     replicas, revision = draft.spec["replicas"], plans.digest(draft.spec["template"].plain())
     if (draft.status.get("replicas"), draft.status.get("templateHash")) == (replicas, revision):
         return []
@@ -131,13 +131,13 @@ def deployment_tasks(draft: fl.Draft) -> Sequence[tuple[str, dict[str, str]]]:
 
 
 def deployment_of(node: fl.Object) -> list[str]:
-    """Return the deployment of a node by its label. Retained nodes have no owner reference."""
+    """Return the name of a node's deployment from its label. Retained nodes have no owner reference."""
     return [node.labels[DEPLOYMENT]] if DEPLOYMENT in node.labels else []
 
 
 @op.reconcile(SeiNodeDeployment, owns=[SeiNode], watches={SeiNode: deployment_of})
 async def seinodedeployment(deployment: fl.Object, ctx: fl.Context) -> None:
-    """Execute the plan. Without a plan, apply the nodes and delete surplus ones.
+    """Reconcile a SeiNodeDeployment: execute its plan, or apply its nodes and delete surplus ones.
 
     The deletionPolicy does not protect surplus nodes: it applies only if the deployment is deleted.
     """
@@ -152,7 +152,7 @@ async def seinodedeployment(deployment: fl.Object, ctx: fl.Context) -> None:
 
 
 async def prune_nodes(deployment: fl.Object, keep: set[str], ctx: fl.Context) -> None:
-    """Delete the nodes that are not in `keep`, including retained ones without an owner reference.
+    """Delete the nodes of a deployment that are not in `keep`, including retained nodes without an owner reference.
 
     Nodes that an earlier deployment with this name retained have another uid in their label, and stay.
     """
@@ -184,7 +184,7 @@ DEPLOYMENT_STEPS: dict[str, Step] = {"ensure-node": ensure_node, "await-nodes": 
 
 @op.cleanup(SeiNodeDeployment, finalizer=DEPLOYMENT_FINALIZER)
 async def clean_up_deployment(deployment: fl.Object, ctx: fl.Context) -> None:
-    """Delete the nodes first, so that the deployment disappears after them."""
+    """Delete the nodes of a deleted deployment, and wait until they are gone."""
     nodes = ctx.children(SeiNode)
     for node in nodes:
         if not node.deleting:
@@ -199,10 +199,11 @@ async def clean_up_deployment(deployment: fl.Object, ctx: fl.Context) -> None:
 async def execute_plan(
     obj: fl.Object, tasks: plans.Tasks, steps: dict[str, Step], ctx: fl.Context, **final_status: Any
 ) -> None:
-    """Return when no tasks are left, and write `final_status`. Raises Wait while a task is not complete.
+    """Decide and execute the plan of an object. Return when all tasks are complete and `final_status` is written.
 
-    The first decision persists the plan. A second reconcile, even one with a stale cache, gets the plan of the first
-    and does not execute it. Progress is written with a decision, too: on the same plan, or not at all.
+    Raises Wait while a task is not complete. The first decision writes the plan. A reconcile in another process, even
+    with a stale cache, gets that plan and does not execute it. Progress is written with a decision too, only if the
+    stored plan is still the same.
     """
     replica, now = ctx.resources.setdefault("replica", ctx.world.uid()), rfc3339(ctx.world.clock.now())
     plan = await ctx.decide(plans.ensure(tasks, new_id=ctx.world.uid(), executor=replica, now=now))
@@ -233,7 +234,7 @@ async def execute_plan(
 
 
 def describe_wait(obj: fl.Object, task: dict[str, Any], ctx: fl.ReadContext) -> str:
-    """Return what a task waits for, and where to look if it does not happen."""
+    """Return a message that says what a task waits for, and which command shows the cause."""
     match task["type"]:
         case "bootstrap":
             job = job_name(obj, task)

@@ -1,7 +1,7 @@
-"""The demo: creates nodes while two replicas of the operator run, in a simulated cluster.
+"""The demo of the Sei operator: nodes are created while two replicas of the operator run.
 
 The replicas have no leader election, as during a rolling update or a network partition. The incident happened in one
-process with a stale cache; a second replica makes the same race frequent.
+process with a stale cache. With a second replica, the same race happens often.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ SCALE = 25
 
 
 def make_node(name: str, namespace: str | None = None, **spec: object) -> fl.Object:
-    """Return a full node. `spec` overrides its fields."""
+    """Return a SeiNode of the mode fullNode. `spec` replaces fields of its spec."""
     return SeiNode(name, namespace, spec={"chainId": "pacific-1", "image": "sei:1", "fullNode": {}, **spec})
 
 
 class PlanHistory:
-    """Records each active plan that another plan replaced, and marks running nodes as done."""
+    """Records each active plan that was replaced by another plan, and marks running nodes as done."""
 
     def __init__(self, run: DemoRun) -> None:
         self.run = run
@@ -53,7 +53,7 @@ class PlanHistory:
 async def play(run: DemoRun, variant: Variant, scale: int) -> None:
     """Create `scale` nodes at the same time. A node is done when it is running.
 
-    A loss is an active plan that another plan replaced, or a Job of such a plan.
+    A loss is an active plan that was replaced by another plan, or a Job of such a plan.
     """
     admin, world, namespace = run.admin, run.world, run.namespace
     await crds.install(admin, __package__, run.labels)

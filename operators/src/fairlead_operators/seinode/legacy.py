@@ -1,7 +1,7 @@
-"""The write path of the incident: check the cached copy for `plan == nil`, then write a plan with a merge patch.
+"""The legacy Sei operator: if the cached copy has no plan, write a new plan with a merge patch.
 
-The patch has no resourceVersion. The function that writes status is a parameter, so that operators/tests/seinode can
-test all ways of writing it in the same race. The children are applied, as in the original.
+The patch has no resourceVersion. The function that writes the status is a parameter, so that operators/tests/seinode
+can test other ways to write it in the same race. The children are applied, as in the original.
 """
 
 from collections.abc import Awaitable, Callable
@@ -33,7 +33,7 @@ WriteStatus = Callable[[Client, fl.Object, dict[str, Any]], Awaitable[fl.Object]
 
 
 async def merge_from(client: Client, base: fl.Object, status: dict[str, Any]) -> fl.Object:
-    """Send Status().Patch(MergeFrom(base)): a merge patch of the difference, without a resourceVersion."""
+    """Patch the status like Go's Status().Patch(MergeFrom(base)): only the difference, without a resourceVersion."""
     patch = {"status": difference(base.status, status)}
     return await client.patch(_kind(base), base.name, base.namespace, patch, type=PatchType.MERGE, subresource="status")
 
@@ -51,7 +51,7 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def nodes(client: Client, world: fl.World, **options: Any) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the SeiNode controller."""
+    """Run the legacy SeiNode controller."""
     return classic_controller.running(
         client,
         world,
@@ -63,7 +63,7 @@ def nodes(client: Client, world: fl.World, **options: Any) -> AbstractAsyncConte
 
 
 def deployments(client: Client, world: fl.World, **options: Any) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the SeiNodeDeployment controller."""
+    """Run the legacy SeiNodeDeployment controller."""
     return classic_controller.running(
         client, world, reconcile_deployment, primary=SeiNodeDeployment, owns=[SeiNode], **options
     )
@@ -121,7 +121,7 @@ async def reconcile_deployment(key: Key, ctx: ClassicContext, write_status: Writ
 
 
 async def _execute_node_task(node: fl.Object, plan: dict[str, Any], task: dict[str, Any], ctx: ClassicContext) -> bool:
-    """Execute a task and return whether it is complete."""
+    """Execute a task of a node's plan, and return whether the task is complete."""
     match task["type"]:
         case "ensure-volume":
             claim = claim_of(node)
@@ -145,7 +145,7 @@ async def _write_progress(
     write_status: WriteStatus,
     **final_status: Any,
 ) -> float | None:
-    """Write the status if the tasks changed it."""
+    """Write the new status if the tasks changed it, and return the seconds until the next reconcile, or None."""
     complete = all(task["status"] == "Complete" for task in tasks)
     status = {**obj.status, "plan": {**plan, "tasks": tasks, "phase": "Complete" if complete else "Active"}}
     if complete:

@@ -1,7 +1,7 @@
-"""Decision functions for plans. A plan is created once, and only the process that created it executes it.
+"""Decision functions for plans. One process creates a plan, and only that process executes it.
 
-The plan has the name of its executor. Another process sees that name and does not execute the plan. If the plan has not
-progressed for TAKEOVER_AFTER seconds, another process takes it over, with a decision: so only one process does.
+A plan contains the name of its executor, so other processes do not execute it. If the plan has not progressed for
+TAKEOVER_AFTER seconds, another process takes it over. The takeover is a decision too, so only one process succeeds.
 """
 
 import hashlib
@@ -21,15 +21,15 @@ Tasks = Callable[[fl.Draft], Sequence[tuple[str, dict[str, str]]]]
 
 
 def task(plan_id: str, index: int, kind: str, params: dict[str, str]) -> dict[str, Any]:
-    """Return a new task. Its id is derived from the plan's id, so that a task can be submitted twice."""
+    """Return a new task. Its id is a hash of plan, type and index, so a repeated task has the same id."""
     return {"type": kind, "id": digest([plan_id, kind, index]), "status": "Pending", "params": params}
 
 
 def ensure(tasks: Tasks, *, new_id: str, executor: str, now: str) -> Callable[[fl.Draft], Plan | None]:
-    """Return a function for `ctx.decide` that returns the active plan, or a failed plan of this generation.
+    """Return a decision function that returns the active plan, or the failed plan of this generation.
 
-    Otherwise it writes and returns a new plan, or returns None if there are no tasks. It takes over an active plan of
-    another executor after TAKEOVER_AFTER.
+    Without such a plan, the function writes and returns a new plan, or returns None if there are no tasks. It takes
+    over an active plan of another executor after TAKEOVER_AFTER seconds.
     """
 
     def decide(draft: fl.Draft) -> Plan | None:
@@ -59,9 +59,9 @@ def ensure(tasks: Tasks, *, new_id: str, executor: str, now: str) -> Callable[[f
 def advance(
     plan: Plan, done: Sequence[str], *, now: str, failure: tuple[int, str] | None = None, **final_status: Any
 ) -> Callable[[fl.Draft], None]:
-    """Return a decision that writes the progress of a plan. It writes nothing if another plan is active.
+    """Return a decision function that writes the progress of a plan. It writes nothing if another plan is active.
 
-    `done` has the ids of the complete tasks, and `failure` the index and the message of a failed one. `final_status` is
+    `done` are the ids of the complete tasks. `failure` is the index and the message of a failed task. `final_status` is
     written when all tasks are complete.
     """
 

@@ -1,4 +1,4 @@
-"""Simulates the controllers of a cluster: completes Jobs and rolls out StatefulSets after some time."""
+"""Simulate the controllers of a cluster, which complete Jobs and roll out StatefulSets after some time."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
@@ -23,7 +23,7 @@ def running(
     duration: float = DURATION,
     jobs_fail: bool = False,
 ) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the simulation. With `jobs_fail` all Jobs fail."""
+    """Run the simulated controllers. With `jobs_fail`, all Jobs fail."""
 
     async def reconcile(key: Key, ctx: ClassicContext) -> None:
         stateful_set = ctx.get(fl.StatefulSet, key)
@@ -59,7 +59,7 @@ def _finished_status(job: fl.Object, now: str, failed: bool) -> dict[str, Any]:
 
 
 async def _report(obj: fl.Object, kind: fl.Kind, status: dict[str, Any], ctx: ClassicContext) -> None:
-    """Replace the status of the current object. A conflict is ignored: the next event triggers a retry."""
+    """Read the object and PUT its status. A conflict is ignored, because the next watch event causes a retry."""
     try:
         newest = await ctx.client.get(kind, obj.name, obj.namespace)
         await ctx.client.replace(fl.Object({**newest, "status": status}), subresource="status")

@@ -39,8 +39,8 @@ Parents = Callable[[Object, Identity], Iterable[Parent]]
 class References:
     """A function that returns the parents of a copy from the references at a field path, such as parentRefs.
 
-    A reference has the fields group, kind, namespace and name. `group` and `kind` are the defaults of the first two. The
-    default namespace is `namespace`, or that of the original. A reference to a kind that is neither `kind` nor in
+    A reference has the fields group, kind, namespace and name. `group` and `kind` are the defaults of the first two.
+    The default namespace is `namespace`, or that of the original. A reference to a kind that is neither `kind` nor in
     `judged` keeps the copy.
     """
 
