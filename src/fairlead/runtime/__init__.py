@@ -1,1 +1,1 @@
-"""Operator, controllers, Context, leader election, metrics, health, events, shutdown."""
+"""The operator runtime: controllers, contexts, leader election, metrics, health, events and shutdown."""

@@ -1,4 +1,4 @@
-"""The number of concurrent passes: the configured maximum, and fewer while the server answers 429."""
+"""Limit the number of concurrent passes: the configured maximum, and fewer while the server answers 429."""
 
 from collections.abc import Callable
 
@@ -9,9 +9,9 @@ _STEP = 1.0
 
 
 class AdaptiveConcurrency:
-    """A limit with additive increase and multiplicative decrease, as TCP uses for congestion control.
+    """A limit on concurrent passes with additive increase and multiplicative decrease, like TCP congestion control.
 
-    A Client calls `observe` after each response. `set_limit` is called with each new limit.
+    A Client calls `observe` after each response. The class calls `set_limit` with each new limit.
     """
 
     def __init__(self, maximum: int, world: World, set_limit: Callable[[int], None]) -> None:
@@ -21,7 +21,7 @@ class AdaptiveConcurrency:
         self._changed = float("-inf")
 
     def observe(self, code: str) -> None:
-        """Adapt the limit to the status code of a response."""
+        """Lower the limit after a 429 response, and raise it slowly after other responses."""
         now = self._clock.monotonic()
         if now - self._changed < _STEP:
             return

@@ -17,15 +17,15 @@ T = TypeVar("T")
 
 
 class Context(WriteContext):
-    """What a reconcile or cleanup handler receives besides its object, for one pass.
+    """The second argument of a reconcile or cleanup handler: reads, and one safe method for each kind of write.
 
-    There is no plain update: each kind of write has one method that is safe against concurrent writers.
+    There is no plain update. Each method is safe against concurrent writers.
 
     Guarantees: every error is raised in the handler, which may catch it. An error that leaves the handler becomes the
     Ready condition, a log line and a later retry.
 
-    Does not guarantee: that the object is the newest version. It comes from the cache; a write that depends on its
-    content fails with a conflict and the pass runs again.
+    Does not guarantee: that the object is the newest version, because it comes from the cache. If a write depends on
+    content that has changed, the write fails with a conflict and the pass runs again.
 
     Example:
         @op.reconcile(Greeting, owns=[fl.ConfigMap])
@@ -43,7 +43,7 @@ class Context(WriteContext):
 
     @must_await
     async def apply(self, obj: Any, *, owned: bool = True, adopt: bool = False, recreate: bool = False) -> Object:
-        """Apply a child by server-side apply and return the live object.
+        """Apply a child by server-side apply and return the stored object.
 
         Give exactly the fields that this controller sets, built from scratch: a dict, or a pydantic, msgspec or
         dataclass model. The child gets the namespace of the reconciled object and, unless `owned=False`, an owner
@@ -72,7 +72,7 @@ class Context(WriteContext):
     async def apply_all(
         self, objs: Iterable[Any], *, owned: bool = True, adopt: bool = False, recreate: bool = False
     ) -> "list[Object]":
-        """Apply several children concurrently, as `apply` does, and return the live objects in the same order.
+        """Apply several children concurrently, as `apply` does, and return the stored objects in the same order.
 
         Guarantees: every child is attempted, then the first error is raised. Two payloads for the same child are
         rejected before anything is sent.
@@ -110,9 +110,9 @@ class Context(WriteContext):
     async def decide(
         self, function: Callable[[Draft], T], obj: Object | None = None, *, only: Sequence[str] | None = None
     ) -> T:
-        """Let a pure function read and change a draft of the object, write the changes, and return its result.
+        """Let a pure function change a draft of an object, write the changes, and return the function's result.
 
-        The object is the reconciled one unless another is given. `only` limits the fields that may change.
+        The default object is the reconciled one. `only` lists the fields that may change.
 
         Guarantees: the changes are stored only if every value that the function read is still the same on the server.
         Otherwise the function runs again on the current object. So exactly one of several processes wins, and the
@@ -136,7 +136,7 @@ class Context(WriteContext):
 
     @must_await
     async def default(self, **fields: Any) -> Object:
-        """Set fields of the reconciled object that nobody has set, and return the live object.
+        """Set fields of the reconciled object that nobody has set, and return the stored object.
 
         Guarantees: a value that anybody has set stays.
 
@@ -149,9 +149,9 @@ class Context(WriteContext):
 
     @must_await
     async def migrate(self, obj: Object, *, fields: Sequence[str], managers: Sequence[str]) -> None:
-        """Take over `fields` that this controller once wrote by update, so that apply owns them.
+        """Move `fields` that this controller once wrote by update into its Apply entry.
 
-        After that, a field that the payload leaves out is removed.
+        After the move, an apply removes such a field if the payload leaves it out.
 
         Guarantees: only the named fields move, and only from the managedFields entries of the named field managers.
         The object is read live once per process.
@@ -165,25 +165,25 @@ class Context(WriteContext):
             self._writer.last_writes_of(kind, obj.name, obj.namespace)[done] = LastWrite(obj.uid)
 
     def status(self, **fields: Any) -> None:
-        """Set fields of the reconciled object's status. A value replaces the whole field; None removes it.
+        """Set fields of the reconciled object's status. A value replaces the whole field, and None removes the field.
 
-        Guarantees: all fields and conditions of a pass are written in one request after it, also if it raises an
-        outcome or an error. Nothing is sent if the status already has these values.
+        Guarantees: all fields and conditions of a pass are written in one request after the pass, also if the handler
+        raises an outcome or an error. Nothing is sent if the status already has these values.
 
         Does not guarantee: a write after a conflict. That pass read an old object and runs again.
         """
         self.report.set(**fields)
 
     def condition(self, type: str, status: bool | str | None, reason: str = "", message: str = "") -> None:  # noqa: A002
-        """Set a condition of the reconciled object. A status of None means Unknown.
+        """Set a condition of the reconciled object. The status is True, False or None, which means Unknown.
 
-        Guarantees: it is written together with the status, and conditions of other writers stay as they are.
+        Guarantees: the condition is written together with the status, and conditions of other writers stay.
         """
         # The API requires a reason. Without one, the type says the most.
         self.report.condition(type, status, reason or type, message)
 
     def event(self, reason: str, note: str, *, warning: bool = False) -> None:
-        """Record an Event about the reconciled object. Equal Events are counted in one.
+        """Record an Event about the reconciled object. Equal Events are counted in one Event object.
 
         Does not guarantee: that the Event is written. Events are written in the background and dropped on failure.
         """

@@ -1,4 +1,4 @@
-"""One running controller: which changes queue a key, and what a pass over a key does."""
+"""A running controller: it adds keys to the queue when objects change, and runs a pass over each key."""
 
 import asyncio
 import inspect
@@ -35,7 +35,7 @@ _RESYNC_BACKOFF = 1.0, 300.0
 
 
 class Reconciler:
-    """Runs one `@op.reconcile` handler and the `@op.cleanup` handler of the same kind."""
+    """Calls one `@op.reconcile` handler, and the `@op.cleanup` handler of the same kind, for the keys of the queue."""
 
     def __init__(self, declared: Controller, cleanup: Cleanup | None, writer: Writer, services: Services) -> None:
         self.name = declared.name
@@ -69,7 +69,7 @@ class Reconciler:
                 cluster.reader(source.kind).subscribe(self._mapping_handler(mapper))
 
     def resync(self) -> None:
-        """Queue every object of the kind, behind the keys that changed."""
+        """Add the key of every object of the kind to the queue, behind the keys of changed objects."""
         for namespace, name in self._services.watched.reader(self.declared.kind).object_keys():
             self._enqueue(namespace, name, Priority.RESYNC)
 
@@ -119,7 +119,7 @@ class Reconciler:
         return handle
 
     def _on_failed_mapping(self, mapper: Mapper, change: Change) -> None:
-        """Schedule a resync, because it is unknown which objects the change concerns. One covers many such changes."""
+        """Schedule a resync, because it is unknown which objects to reconcile. Later failures share this resync."""
         self._services.metrics.unmapped.labels(self.name).inc()
         if self._scheduled_resync is not None and not self._scheduled_resync.cancelled():
             return
@@ -154,7 +154,7 @@ class Reconciler:
     # One pass
 
     async def handle(self, key: Key) -> None:
-        """Run a pass over the key and return the key to the queue, also if the pass fails or is cancelled."""
+        """Run a pass over the key, then give the key back to the queue, also if the pass fails or is cancelled."""
         reconcile_id = f"{self._services.world.random.getrandbits(32):08x}"
         result = NOTHING_TO_REPORT
         try:
@@ -215,7 +215,7 @@ class Reconciler:
         return result
 
     async def _read(self, key: Key) -> Object | None:
-        """Return the object from the cache; read it live first if the outcome of the last pass's write is unknown."""
+        """Return the object from the cache. After a write with an unknown outcome, read it from the server first."""
         kind = self.declared.kind
         if key in self._unknown_writes:
             live = await ReadContext(self._services).live.get(kind, key.name, key.namespace)
@@ -225,7 +225,7 @@ class Reconciler:
         return self._services.watched.reader(kind, key.namespace).get(key.name, key.namespace)
 
     async def _reconcile(self, obj: Object, ctx: Context) -> PassResult:
-        """Call the handler for the object, with the finalizer before it and pruning after it."""
+        """Add the finalizer, call the handler for the object, and prune children. For a deleted object, run cleanup."""
         declared, cleanup = self.declared, self._cleanup
         if obj.deleting:
             if cleanup is None or cleanup.finalizer not in obj.finalizers:
@@ -252,7 +252,7 @@ class Reconciler:
         return result
 
     async def _call(self, function: Callable[..., Any], obj: Object, ctx: Context) -> None:
-        """Call the handler. Raises HandlerError if it returned a value or forgot an `await`."""
+        """Call the handler. Raises HandlerError if the handler returned a value or forgot an `await`."""
         try:
             returned = await call_handler(
                 function, obj, ctx, timeout=self.declared.timeout, threads=self._services.threads
@@ -277,7 +277,7 @@ class Reconciler:
                 ctx.log.info("pruned %s %s: no longer applied", child.kind, child.name)
 
     async def _write_status(self, obj: Object, report: StatusReport, result: PassResult, key: Key) -> None:
-        """Write the status once, if the kind has the subresource and there is something to write."""
+        """Write the status of the pass, if the kind has a status subresource and the status would change."""
         ready = self.declared.ready
         if result.action is QueueAction.CONFLICT:
             return  # The pass read an old object, so its status may be wrong.
@@ -301,7 +301,7 @@ class Reconciler:
             self._status_has_condition = False
 
     def _record_error(self, key: Key, obj: Object | None, error: Exception) -> PassResult:
-        """Log and count what a pass raised, record an Event, and return the result of the pass."""
+        """Log and count the error of a pass, record an Event, and return the result of the pass."""
         result, metrics, log = pass_results.from_error(error), self._services.metrics, self._services.log
         if may_have_happened(error):
             self._unknown_writes.add(key)
@@ -327,7 +327,7 @@ class Reconciler:
         return result
 
     def _log_error(self, key: Key, obj: Object | None, result: PassResult, error: Exception) -> None:
-        """Log the error. A retry that fails in the same way is logged without the traceback."""
+        """Log the error of a pass. If a retry fails with the same error, leave out the traceback."""
         log, hint = self._services.log, ""
         if isinstance(error, WriteError) and error.hint:
             hint = f" (in code: {error.hint})"

@@ -16,7 +16,7 @@ _POLL = 0.05
 
 
 def permissive(kind: Kind) -> Object:
-    """Return a definition of the kind with a schema that allows every field, and a status subresource."""
+    """Return a CRD for the kind with a schema that allows every field, and with a status subresource."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {
         "name": kind.version,
@@ -38,9 +38,9 @@ def permissive(kind: Kind) -> Object:
 
 
 async def install_missing(client: Client, kinds: Iterable[Kind]) -> list[Kind]:
-    """Define the kinds that the server does not serve, wait until it serves them, and return them.
+    """Create a CRD for each kind that the server does not serve, wait until it is served, and return these kinds.
 
-    An existing definition is not changed. Raises NotServed for a built-in group, which no definition can add.
+    An existing CRD is not changed. Raises NotServed for a kind of a built-in group, because a CRD cannot add it.
     """
     missing = []
     for kind in kinds:

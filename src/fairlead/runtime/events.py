@@ -1,4 +1,4 @@
-"""Kubernetes Events, which `kubectl describe` shows under an object. They are written on a best-effort basis."""
+"""Write Kubernetes Events, which `kubectl describe` shows below an object. Failures are logged and ignored."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,10 @@ _COLLECT = 30.0
 
 @dataclass(slots=True)
 class _Series:
-    """One Event as the server has it, and its repeats since. `*_at` are monotonic, `first` and `last` are dates."""
+    """One stored Event, and its repetitions that are not written yet.
+
+    The fields `…_at` are monotonic times, `first` and `last` are dates.
+    """
 
     first: str
     last: str
@@ -43,7 +46,7 @@ class _Series:
 
 @dataclass(slots=True)
 class _Budget:
-    """A token bucket for one object."""
+    """The token bucket that limits the Events about one object."""
 
     tokens: float
     at: float
@@ -68,7 +71,7 @@ class Recorder:
         self._writing = asyncio.Lock()
 
     def record(self, about: Object, reason: str, note: str, *, warning: bool = False) -> None:
-        """Record an Event about the object."""
+        """Record an Event about an object. The Event is written later, in the background."""
         kind = "Warning" if warning else "Normal"
         key = (about.uid, kind, reason[:128], escape(note)[:1024])
         now, date = self._world.clock.monotonic(), rfc3339(self._world.clock.now())
@@ -86,7 +89,7 @@ class Recorder:
         self._wake.set()
 
     async def run(self) -> None:
-        """Write Events until cancelled."""
+        """Write recorded Events until the task is cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -97,7 +100,7 @@ class Recorder:
                 asyncio.get_running_loop().call_later(max(0.0, min(w for w in waiting if w > 0)), self._wake.set)
 
     async def flush(self) -> None:
-        """Write the remaining Events."""
+        """Write the recorded Events that are not written yet."""
         await self._write(list(self._dirty))
 
     def _take_token(self, uid: str, now: float) -> bool:

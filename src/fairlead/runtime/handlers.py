@@ -1,4 +1,4 @@
-"""Calls of user code: `async def` on the event loop, plain `def` in a thread, each with a time limit.
+"""Call user code: `async def` handlers on the event loop, plain `def` handlers in a thread, with a time limit.
 
 Mistakes in user code that a traceback of fairlead's frames would hide (a wrong signature, a wrong return value, a
 forgotten `await`) are reported with the file and line of the user's code.
@@ -24,9 +24,9 @@ log = logging.getLogger("fairlead.handlers")
 
 
 class HandlerError(UserError):
-    """A handler does something that cannot work: it returns a value, or forgets an `await`.
+    """A handler has a programming error: it returns a value, or forgets an `await`.
 
-    The message starts with the file and line of the user's code and says how to change it.
+    The message starts with the file and line of the user's code and names the fix.
     """
 
 
@@ -38,7 +38,7 @@ class HookFailed(UserError):
 
 
 class HandlerCancelled(Exception):
-    """A handler awaited something that another task had cancelled. The pass fails and is retried.
+    """A handler awaited a task or future that was cancelled elsewhere. The pass fails and is retried.
 
     Catch `asyncio.CancelledError` around that `await`.
     """
@@ -54,8 +54,8 @@ class HandlerTimeout(Exception):
 class ThreadPerCall(Executor):
     """An executor that starts a daemon thread for each call, so that no call waits for another.
 
-    It has no limit of its own: the caller bounds the number of concurrent calls. A process that exits does not wait
-    for these threads, so a function that never returns does not keep the process alive.
+    The caller limits the number of concurrent calls. A process that exits does not wait for daemon threads, so a
+    function that never returns does not keep the process alive.
     """
 
     def __init__(self, name: str) -> None:
@@ -75,10 +75,10 @@ class ThreadPerCall(Executor):
 
 
 class BlockingContext:
-    """A context for a handler that runs in a thread: its async methods block until they are done.
+    """A context for a handler that runs in a thread. Its methods block until the async method has ended.
 
-    One class wraps every kind of context, so the methods exist only once. After the handler's time limit each call
-    raises TimeoutError: a thread cannot be stopped from outside.
+    One class wraps every kind of context. After the handler's time limit each call raises TimeoutError, because a
+    thread cannot be stopped from outside.
     """
 
     def __init__(self, inner: Any, loop: asyncio.AbstractEventLoop, expired: threading.Event) -> None:
@@ -98,7 +98,7 @@ class BlockingContext:
         return call
 
     def _wrap(self, value: Any) -> Any:
-        """Wrap a value that has async methods of its own (`ctx.live`, `ctx.cluster("edge")`). Return data as it is."""
+        """Wrap a value with async methods (`ctx.live`, `ctx.cluster("edge")`). Return any other value unchanged."""
         has_methods = type(value).__module__.startswith(("fairlead.client", "fairlead.runtime"))
         return BlockingContext(value, self._loop, self._expired) if has_methods else value
 
@@ -112,16 +112,16 @@ class BlockingContext:
 async def _call_on_loop(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, bool]:
-    """Return the function's result, and whether it was awaited. Caches are not thread-safe, so all runs on the loop."""
+    """Call a function on the event loop, because caches are not thread-safe. Return (result, whether awaited)."""
     value = function(*args, **kwargs)
     return (await value, True) if inspect.iscoroutine(value) else (value, False)
 
 
 async def call_handler(function: Callable[..., Any], *args: Any, timeout: float | None, threads: Executor) -> Any:
-    """Call user code and return its result. The last argument is the context.
+    """Call a handler with `args` and return its result. The last of `args` is the context.
 
-    An `async def` function is cancelled at the time limit. A plain `def` function cannot be stopped: HandlerTimeout is
-    raised only after it has ended, so that its key stays locked until then, also if this call is cancelled.
+    At the time limit, an `async def` handler is cancelled. A plain `def` handler cannot be stopped: HandlerTimeout is
+    raised only after the handler has ended, also if this call is cancelled, so that no second pass runs meanwhile.
     """
     if is_async(function):
         try:
@@ -173,9 +173,9 @@ async def call_hook(hook: Callable[..., Any], resources: dict[str, Any], threads
 
 
 def check_arguments(function: Callable[..., Any], *forms: tuple[str, ...], is_sync: bool = False) -> None:
-    """Raise DeclarationError unless the function can be called with the positional arguments of one of the forms.
+    """Raise DeclarationError unless the function accepts the positional arguments of one of the forms.
 
-    `is_sync` also rejects an `async def` function, because its caller does not await it.
+    A form is a tuple of argument names, such as ("obj", "ctx"). `is_sync` also rejects an `async def` function.
     """
     where, name = function_location(function) if callable(function) else "", name_of(function)
     expected = " or ".join(f"{name}({', '.join(form)})" for form in forms)
@@ -228,7 +228,7 @@ def reject_coroutine(function: Callable[..., Any], returned: Any) -> None:
 
 
 def traceback_from_handler(error: BaseException, function: Callable[..., Any]) -> TracebackType | None:
-    """Return the error's traceback from the function on, or all of it if the function is not in it."""
+    """Return the error's traceback without the frames before the function, or the whole traceback."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code is not code:
@@ -237,12 +237,12 @@ def traceback_from_handler(error: BaseException, function: Callable[..., Any]) -
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """Return the function's name for messages."""
+    """Return the name of a function for messages."""
     return str(getattr(function, "__name__", "the function"))
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling the function returns a coroutine. An object with an `async def __call__` counts."""
+    """Return whether a call of the function returns a coroutine. An object with `async def __call__` counts too."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 

@@ -14,7 +14,7 @@ Check = Callable[[], Mapping[str, str]]
 def address(text: str) -> tuple[str, int]:
     """Parse `8080` or `0.0.0.0:8080` into host and port.
 
-    Without a host it is the loopback address, because the endpoints name objects. A kubelet needs `0.0.0.0`.
+    The default host is the loopback address, because the endpoints show names of objects. A kubelet needs `0.0.0.0`.
 
     Raises: ValueError if the text is not an address.
     """
@@ -25,7 +25,7 @@ def address(text: str) -> tuple[str, int]:
 
 
 class Health:
-    """Serves the endpoints for the duration of a block. `port` is the real port, also if 0 was given."""
+    """An HTTP server for the endpoints, as an async context manager. Port 0 is replaced by the chosen port."""
 
     def __init__(self, host: str, port: int, *, healthy: Check, ready: Check, metrics: Metrics) -> None:
         self.host, self.port = host, port

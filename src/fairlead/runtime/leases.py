@@ -29,7 +29,7 @@ class LeaseLost(Exception):
 
 
 class Lease:
-    """One candidate for one Lease object: `await acquire()`, `await keep()` until it returns, `await release()`."""
+    """A candidate for leadership by one Lease object. Call `acquire`, then `keep` until it returns, then `release`."""
 
     # 15 s and 2 s are the values that controllers commonly use, so a failover takes as long as people expect. The last
     # third of the duration is a margin: no write is sent in it, and no earlier write still waits for its answer.
@@ -59,11 +59,11 @@ class Lease:
         self._seen_at = 0.0  # when `_seen` was first read
 
     def seconds_left(self) -> float:
-        """Return the seconds for which this process certainly holds the lease; 0 or less if it may not hold it."""
+        """Return the seconds for which this process certainly holds the lease, or 0 or less if that is uncertain."""
         return self._until - self._world.clock.monotonic()
 
     async def acquire(self) -> None:
-        """Wait until this process is the leader."""
+        """Wait until this process holds the lease."""
         logged_holder = None
         while not await self._try():
             if self._seen and self._seen[0] != logged_holder:
@@ -73,7 +73,7 @@ class Lease:
         log.info("this process (%s) is the leader: it holds lease %s/%s", self.identity, self.namespace, self.name)
 
     async def keep(self) -> None:
-        """Renew the lease. Return when this process may not hold it any more."""
+        """Renew the lease periodically. Return when this process may not hold the lease any more."""
         while True:
             await asyncio.sleep(min(self._retry, max(0.0, self.seconds_left())))
             # A renewal that conflicts with an edit of the lease is retried on the current object.
@@ -88,7 +88,7 @@ class Lease:
                 return
 
     async def release(self) -> None:
-        """Release the lease, so that the next leader need not wait. Failures are logged.
+        """Release the lease, so that the next leader can start immediately. Failures are logged.
 
         Call it only after the last write of this process.
         """
@@ -107,7 +107,7 @@ class Lease:
             log.warning("cannot release lease %s/%s, so it will expire: %s", self.namespace, self.name, error)
 
     async def _try(self) -> bool:
-        """Try once to acquire or renew the lease, and return whether that succeeded. A failure does not end it."""
+        """Try once to acquire or renew the lease, and return whether that succeeded."""
         seconds_left = self.seconds_left()
         try:
             async with asyncio.timeout(seconds_left if seconds_left > 0 else self._duration):
@@ -150,7 +150,7 @@ class Lease:
         return True
 
     def _is_free(self, lease: Object) -> bool:
-        """Whether the lease is ours, has no holder, or was not renewed for its duration by our own clock."""
+        """Return whether the lease is ours, has no holder, or was not renewed for its duration by our own clock."""
         spec = lease.spec
         holder = spec.get("holderIdentity")
         if not holder or holder == self.identity:

@@ -1,4 +1,4 @@
-"""Log lines with the object that they concern, as text or as JSON.
+"""Format log lines with the key of the reconciled object, as text or as JSON.
 
 Object content is untrusted: control characters are escaped, and the values of Secrets are never logged. A line that
 any logger emits during a pass carries the key and the id of the pass.
@@ -21,7 +21,7 @@ _fields: ContextVar[Mapping[str, str]] = ContextVar("fairlead_log_fields", defau
 
 @contextmanager
 def fields(**values: str | None) -> Iterator[None]:
-    """Add these fields to every log line of the current task within the block, and of the threads that it starts."""
+    """Add fields to every log line of the current task, and of threads that it starts, inside a `with` block."""
     token = _fields.set({**_fields.get(), **{key: value for key, value in values.items() if value}})
     try:
         yield
@@ -30,7 +30,7 @@ def fields(**values: str | None) -> Iterator[None]:
 
 
 def redact(value: Any) -> Any:
-    """Return the value with the values of Secrets replaced. Their keys stay."""
+    """Return a copy of the value in which the values of Secrets are replaced. Their keys stay."""
     if isinstance(value, Mapping):
         secret = value.get("kind") == "Secret"
         hidden = {"data", "stringData"} if secret else set()
@@ -55,14 +55,14 @@ def _without_last_applied(metadata: Any) -> Any:
 
 
 def escape(text: str) -> str:
-    """Return the text on one line, with control characters escaped."""
+    """Return the text on one line, with escapes for control characters."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 class Formatter(logging.Formatter):
-    """Formats a record as one line: `text` (time, level, key, message) or `json` (one object)."""
+    """Formats a log record as one line: as text (time, level, key, message) or as a JSON object."""
 
     def __init__(self, world: World, form: str = "text") -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class Formatter(logging.Formatter):
 
 
 def _message(record: logging.LogRecord) -> str:
-    """Return the formatted message. A message that cannot be formatted is still logged, as it may be important."""
+    """Return the message of a record. If the message cannot be formatted, return its template and the error."""
     try:
         return _format_message(record)
     except Exception as error:
@@ -111,9 +111,9 @@ def _to_loggable(arg: Any) -> Any:
 
 
 def configure(world: World, *, form: str = "text", level: int = logging.INFO, stream: TextIO | None = None) -> None:
-    """Log to stderr (or `stream`) in this format, including Python's warnings and uncaught exceptions of threads.
+    """Configure logging to stderr or `stream`, including Python's warnings and uncaught exceptions of threads.
 
-    For programs. A program that uses fairlead as a library configures logging itself.
+    Only command lines call this function. A program that uses fairlead as a library configures logging itself.
     """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(Formatter(world, form))

@@ -1,4 +1,4 @@
-"""Detection of code that blocks the event loop, with its stack."""
+"""Detect code that blocks the event loop, and log its stack."""
 
 import asyncio
 import logging
@@ -13,10 +13,10 @@ log = logging.getLogger("fairlead.loop")
 
 
 class LoopMonitor:
-    """A heartbeat on the event loop, and a thread that notices when it stops.
+    """A heartbeat task on the event loop, and a thread that notices when the heartbeat stops.
 
-    When a beat is late by `threshold` seconds, the thread logs the stack of the blocking code. `problem()` reports it
-    for `remember` seconds afterwards. It needs a real clock, so it is not used in virtual time.
+    When a beat is late by `threshold` seconds, the thread logs the stack of the blocking code. `problem` returns a
+    message for `remember` seconds afterwards. The monitor needs a real clock, so it does not run in virtual time.
     """
 
     # Leases and probes tolerate a delay of one second. Ten beats a second have no measurable cost.
@@ -41,7 +41,7 @@ class LoopMonitor:
         self._worst_at = float("-inf")
 
     async def run(self) -> None:
-        """Run the heartbeat until cancelled."""
+        """Run the heartbeat until the task is cancelled."""
         self._last = self._clock.monotonic()
         self._thread_id = threading.get_ident()
         self._stop.clear()

@@ -1,4 +1,4 @@
-"""Prometheus metrics: those of controller-runtime under the same names, and fairlead's own."""
+"""The Prometheus metrics of an operator: metrics with the names of controller-runtime, and fairlead's own."""
 
 from collections.abc import Callable, Hashable, Iterable
 
@@ -16,7 +16,7 @@ _QUEUE_SECONDS = tuple(10.0**power for power in range(-8, 4))
 
 
 class Metrics(Collector):
-    """The metrics of one run of an operator, in a registry of their own."""
+    """The Prometheus metrics of one run of an operator, with their own registry."""
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
@@ -82,11 +82,11 @@ class Metrics(Collector):
         self.blocked = counter("fairlead_loop_blocked_total", "Times that the event loop was blocked")
 
     def measure(self, function: Callable[[], None]) -> None:
-        """Call `function` before each scrape, to set gauges."""
+        """Register a function that sets gauges. It is called before each scrape."""
         self._measures.append(function)
 
     def collect(self) -> Iterable[Metric]:
-        """Run the functions of `measure`. The registry calls this before each scrape."""
+        """Call the functions that were registered with `measure`. The registry calls this method before each scrape."""
         for measure in self._measures:
             measure()
         return ()

@@ -40,7 +40,7 @@ TIMEOUT = 300.0
 
 @dataclass(frozen=True, eq=False)
 class Controller:
-    """One `@op.reconcile`, as declared."""
+    """The declaration of a controller by `@op.reconcile`."""
 
     name: str
     source: Source
@@ -59,20 +59,20 @@ class Controller:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Everything that the controller watches."""
+        """The sources that the controller watches: its kind, its children, and the mapped kinds."""
         return (self.source, *self.owns, *self.watches)
 
 
 @dataclass(frozen=True, eq=False)
 class Cleanup:
-    """One `@op.cleanup`, as declared."""
+    """The declaration of a cleanup handler by `@op.cleanup`."""
 
     clean: Callable[..., Any]
     finalizer: str
 
 
 class Options(TypedDict, total=False):
-    """How to run an operator. Every option has a default."""
+    """The options of `Operator.run` and `Operator.running`. Every option has a default."""
 
     namespaces: Iterable[str]
     """The namespaces to watch; all if empty."""
@@ -148,10 +148,10 @@ class Operator:
         timeout: float = TIMEOUT,
         name: str | None = None,
     ) -> Callable[[H], H]:
-        """Call the decorated handler, `(obj, ctx)`, for each object of the kind.
+        """Declare a controller: call the decorated handler, `(obj, ctx)`, for each object of the kind.
 
-        It is called after each change of the object, of a child of a kind in `owns`, and of a mapped object in
-        `watches`, and every `resync` seconds. It returns None; to ask for another pass, it raises `fl.RequeueAfter` or
+        The handler is called after each change of the object, of a child of a kind in `owns`, and of a mapped object in
+        `watches`, and every `resync` seconds. It returns None. To request another pass, it raises `fl.RequeueAfter` or
         `fl.Wait`. An `async def` handler runs on the event loop, a plain `def` handler in a thread.
 
         - `owns`: the kinds of the children. They are watched, and children that a pass no longer applies are pruned.
@@ -218,7 +218,7 @@ class Operator:
         return declare
 
     def cleanup(self, kind: Kind, *, finalizer: str | None = None) -> Callable[[H], H]:
-        """Call the decorated handler, `(obj, ctx)`, before an object of the kind is deleted.
+        """Declare a cleanup handler: call the decorated handler, `(obj, ctx)`, before an object of the kind is deleted.
 
         Guarantees: every object has the finalizer before its reconcile handler runs for the first time. The handler is
         retried until it returns, then the finalizer is removed. Finalizers of others stay.
@@ -251,7 +251,7 @@ class Operator:
         return declare
 
     def index(self, kind: Kind, name: str) -> Callable[[IndexFunction], IndexFunction]:
-        """Index the objects of the kind by the strings that the decorated function, `(obj)`, returns for each.
+        """Declare an index: the decorated function, `(obj)`, returns the strings under which an object is indexed.
 
         The kind is watched. Read the index with `ctx.indexed(kind, name, value)`. The function must depend on the
         object alone.
@@ -280,7 +280,7 @@ class Operator:
         return declare
 
     def timer(self, seconds: float) -> Callable[[TimerFunction], TimerFunction]:
-        """Call the decorated function, with a `ReadContext`, every `seconds` while this process is the leader.
+        """Declare a timer: call the decorated function, `(view)`, every `seconds` while this process is the leader.
 
         Guarantees: calls do not overlap. An exception is logged, and the timer continues.
 
@@ -308,7 +308,7 @@ class Operator:
         return declare
 
     def startup(self, function: HookFunction) -> HookFunction:
-        """Call the decorated hook, `(resources)`, before anything else. What it adds to the dict is `ctx.resources`.
+        """Declare a hook, `(resources)`, that runs before anything else. The hook fills the dict `ctx.resources`.
 
         Raises: DeclarationError if the function takes the wrong arguments. At run time, HookFailed if the hook raises.
 
@@ -322,9 +322,9 @@ class Operator:
         return function
 
     def shutdown(self, function: HookFunction) -> HookFunction:
-        """Call the decorated hook, `(resources)`, after everything else has stopped.
+        """Declare a hook, `(resources)`, that runs after everything else has stopped.
 
-        Guarantees: it is called also if a startup hook failed, and also if another shutdown hook raises.
+        Guarantees: the hook is called also if a startup hook failed, and also if another shutdown hook raises.
 
         Raises: DeclarationError if the function takes the wrong arguments.
         """
@@ -335,7 +335,7 @@ class Operator:
     def running(
         self, transport: Transport, world: World | None = None, **options: Unpack[Options]
     ) -> "AbstractAsyncContextManager[Running]":
-        """Run the operator for the duration of a block: `async with op.running(transport) as running`.
+        """Return an async context manager that runs the operator: `async with op.running(transport) as running`.
 
         Raises: DeclarationError if the declarations do not fit together.
         """
@@ -344,7 +344,7 @@ class Operator:
         return Running(self, transport, world or World(), **options)
 
     async def run(self, transport: Transport, world: World | None = None, **options: Unpack[Options]) -> None:
-        """Run until cancelled, then finish the passes that have started.
+        """Run the operator until the task is cancelled, then finish the passes that have started.
 
         Raises: `fl.LeaseLost` if another process may have become the leader, HookFailed if a hook raised.
         """
@@ -352,7 +352,7 @@ class Operator:
             await running.wait()
 
     def main(self) -> None:
-        """Run as `fairlead run` does, with the same options: the last line of a file that is a program."""
+        """Run the operator like `fairlead run`, with its command-line options. Call this at the end of a script."""
         from importlib import import_module
 
         # The command line is a higher layer. It is imported by name, only here, so that a file can be a program.

@@ -1,8 +1,8 @@
-"""The outcomes that a handler raises: another pass later, a wait for something else, or no further attempts."""
+"""The exceptions that a handler raises to end a pass: RequeueAfter, Wait and Terminal."""
 
 
 class Outcome(Exception):
-    """Base class of `RequeueAfter`, `Wait` and `Terminal`: how a pass ended other than by returning None.
+    """Base class of `RequeueAfter`, `Wait` and `Terminal`, which a handler raises to end a pass.
 
     Outcomes are raised, never returned. So every handler returns None, a type checker reports a handler that returns
     something else, and a helper function at any depth can end the pass.

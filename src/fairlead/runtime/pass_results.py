@@ -58,7 +58,7 @@ METRIC_LABELS = ("success", "error", "requeue", "requeue_after")
 
 
 class QueueAction(StrEnum):
-    """What the queue does with the key after the pass."""
+    """The method by which the key of a pass is given back to the queue."""
 
     DONE = "done"
     RETRY = "retry"  # with back-off
@@ -67,7 +67,7 @@ class QueueAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PassResult:
-    """How one pass ended. If `ready` is None, the Ready condition stays as it is."""
+    """The result of one pass. If `ready` is None, the Ready condition is not changed."""
 
     metric_label: str  # one of METRIC_LABELS
     action: QueueAction
@@ -83,22 +83,22 @@ class PassResult:
 
     @property
     def is_transient(self) -> bool:
-        """Whether the error is usually gone at the next attempt."""
+        """Whether the next attempt usually succeeds, as after a timeout or a refused connection."""
         return isinstance(self.error, _TRANSIENT)
 
     @property
     def needs_traceback(self) -> bool:
-        """Whether the error's message alone does not explain it."""
+        """Whether the log needs the traceback, because the message alone does not explain the error."""
         known = (WriteError, ApiError, Terminal, HandlerTimeout, UserError, *_TRANSIENT)
         return self.error is not None and not isinstance(self.error, known)
 
     @property
     def is_code_error(self) -> bool:
-        """Whether the error means a mistake in the operator's code."""
+        """Whether the error, such as a TypeError, is a mistake in the operator's code."""
         return isinstance(self.error, _CODE_ERRORS)
 
     def no_later_than(self, after: float | None) -> "PassResult":
-        """Return the same result with the next pass in at most `after` seconds."""
+        """Return a copy of the result in which the next pass starts in at most `after` seconds."""
         candidates = [seconds for seconds in (self.after, after) if seconds is not None]
         return replace(self, after=min(candidates, default=None))
 
@@ -108,7 +108,7 @@ RECONCILED = PassResult("success", QueueAction.DONE, ready=True, reason="Reconci
 
 
 def from_error(error: Exception) -> PassResult:
-    """Return the result of a pass that raised."""
+    """Return the result of a pass whose handler raised `error`."""
     match error:
         case RequeueAfter():
             return replace(RECONCILED, metric_label="requeue_after", after=error.seconds)
@@ -135,14 +135,14 @@ def from_error(error: Exception) -> PassResult:
 
 
 def _is_about_content(error: Exception) -> bool:
-    """Whether the server rejected the content of the request, so that the same request fails again."""
+    """Return whether the server rejected the content of a request, so that the same request would fail again."""
     if isinstance(error, Invalid):
         return not is_failed_test(error)  # A failed JSON patch test depends on the moment.
     return isinstance(error, (BadRequest, ImmutableField, RequestEntityTooLarge))
 
 
 def _reason_and_message(reason: str, message: str, fallback: str) -> tuple[str, str]:
-    """Return both for a condition. A condition's reason is one word, so a sentence becomes the message."""
+    """Return (reason, message) for a condition. A reason of several words becomes the message."""
     return (reason, "" if message == reason else message) if _REASON.fullmatch(reason) else (fallback, message)
 
 

@@ -12,7 +12,7 @@ from fairlead.runtime.services import Services
 
 
 class ReadContext:
-    """Reads from the operator's cache. Timers receive it, and `watches=` functions that take a second argument.
+    """Reads from the operator's cache, for timers and for `watches=` functions that take a second argument.
 
     Guarantees: reads see this process's own writes.
 
@@ -38,27 +38,27 @@ class ReadContext:
 
     @property
     def dry_run(self) -> bool:
-        """Whether the server validates each write and does not store it."""
+        """Whether this is a dry run, in which the server validates each write and does not store it."""
         return self._services.dry_run
 
     @property
     def world(self) -> World:
-        """The clock and the random source. Use them instead of `time` and `random`, so that tests control both."""
+        """The clock and the random source. Use them instead of `time` and `random`, so that tests can control them."""
         return self._services.world
 
     @property
     def log(self) -> logging.Logger:
-        """The operator's logger. A line that is logged in a pass carries the object's key and the pass's id."""
+        """The operator's logger. Lines that are logged in a pass contain the object's key and the id of the pass."""
         return self._services.log
 
     @property
     def resources(self) -> dict[str, Any]:
-        """The dict that the startup hooks filled, such as a connection to a database."""
+        """The dict that the startup hooks filled, for example with a connection to a database."""
         return self._services.resources
 
     @property
     def live(self) -> "LiveReader":
-        """Reads that ask the server instead of the cache."""
+        """A reader that asks the server instead of the cache."""
         return LiveReader(self._services.client, self._namespace)
 
     @property
@@ -67,9 +67,9 @@ class ReadContext:
         return self._services.client
 
     def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
-        """Return an object from the cache, or None if it does not exist.
+        """Return an object from the cache, or None if the cache has no such object.
 
-        The namespace is that of the reconciled object unless another is given.
+        The default namespace is that of the reconciled object.
 
         Raises: NotWatched if the operator does not watch the kind. ValueError if the namespace is missing.
         """
@@ -88,8 +88,8 @@ class ReadContext:
     ) -> "list[Object]":
         """Return the objects of a watched kind from the cache.
 
-        They are those of the reconciled object's namespace, of the given namespace, or of all with `everywhere`.
-        `labels` is a selector as kubectl takes it.
+        The default namespace is that of the reconciled object. `everywhere=True` returns the objects of all namespaces.
+        `labels` is a label selector such as `app=web,tier!=test`.
 
         Raises: NotWatched if the operator does not watch the kind or the namespace.
         """
@@ -98,9 +98,9 @@ class ReadContext:
 
 
 class LiveReader:
-    """Reads that ask the server and wait for its answer.
+    """A reader that asks the server instead of the cache.
 
-    Guarantees: the answer is at least as new as every write that was acknowledged before the call.
+    Guarantees: the result is at least as new as every write that the server acknowledged before the call.
 
     Raises: `fl.ApiError` if the server rejects the request, OSError if it cannot be reached.
     """
@@ -110,7 +110,7 @@ class LiveReader:
         self._namespace = namespace
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
-        """Return the object as the server has it now, or None if it does not exist."""
+        """Read an object from the server. Return None if it does not exist."""
         try:
             return await self._client.get(kind, name, namespace or self._namespace)
         except NotFound:
@@ -119,7 +119,7 @@ class LiveReader:
     async def list(
         self, kind: Kind, namespace: str | None = None, *, labels: str | None = None, everywhere: bool = False
     ) -> list[Object]:
-        """Return the objects as the server has them now."""
+        """List objects from the server, in the reconciled object's namespace unless another is given."""
         within = None if everywhere else namespace or self._namespace
         return (await self._client.list(kind, within, labels=labels)).items
 

@@ -1,4 +1,4 @@
-"""One run of an operator: how it starts, works, reports its health and stops."""
+"""One run of an operator: start, leader election, passes, health and shutdown."""
 
 import asyncio
 import contextlib
@@ -44,7 +44,7 @@ CANCEL_GRACE = 1.0
 
 
 class Running:
-    """One run of an operator, as `async with op.running(…) as running` returns it. It takes the `Options`.
+    """One run of an operator: `async with op.running(…) as running`. The arguments are `Options`.
 
     Leaving the block stops the watches and waits up to 25 seconds for the passes and timers that have started. Then it
     releases the lease, writes the remaining Events and calls the shutdown hooks.
@@ -103,7 +103,7 @@ class Running:
         managers = {controller.name: f"{operator.name}/{controller.name}" for controller in declared}
 
         def connect(transport: Transport) -> tuple[Client, WatchedKinds, Writer]:
-            """Return the objects of one cluster. The lease of the own cluster also guards writes to other clusters."""
+            """Return the client, caches and writer of one cluster. The lease also guards writes to other clusters."""
             ours = [*managers.values(), *operator.formerly]
             watched = WatchedKinds(make_client(transport), world, namespaces, ours)
             if self.lease is not None:
@@ -193,7 +193,7 @@ class Running:
 
     @property
     def _watched_by_cluster(self) -> dict[str, WatchedKinds]:
-        """The watched kinds of each cluster."""
+        """The watched kinds by the name of the cluster."""
         return {HOME: self._watched, **{name: services.watched for name, services in self.services.clusters.items()}}
 
     async def _lead(self) -> None:
@@ -222,7 +222,7 @@ class Running:
                 self._begin(self._reconcilers[key.controller].handle(key), str(key))
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Start a task with user code, which a stop waits for."""
+        """Start a task that runs user code. The shutdown waits for this task."""
         task = asyncio.create_task(work, name=name)
         self._passes.add(task)
         task.add_done_callback(self._passes.discard)
@@ -266,14 +266,14 @@ class Running:
     # Health and tests
 
     async def wait(self) -> None:
-        """Wait until the run fails. Raises LeaseLost, or the error that ended the run."""
+        """Wait until the run fails, and raise its error, such as LeaseLost."""
         await asyncio.shield(self._fatal)
 
     async def wait_until_idle(self) -> None:
-        """Wait until every watch has delivered our own writes, and no key waits, runs or backs off.
+        """Wait until every watch has reported our own writes, and no key is ready, in progress or backing off.
 
-        Does not wait for passes that `RequeueAfter`, `Wait` or a resync has scheduled. Returns if `failing_watches`
-        is not empty.
+        Does not wait for passes that `RequeueAfter`, `Wait` or a resync has scheduled. Also returns if a watch fails
+        (see `failing_watches`).
         """
         while not (
             self._is_leading
@@ -287,7 +287,7 @@ class Running:
             await asyncio.sleep(0.01)  # Polling is simpler than events of four parties.
 
     async def wait_until_seen(self, obj: Object) -> None:
-        """Wait until the watch has delivered this version of an object of a watched kind, and its keys are queued."""
+        """Wait until the watch has reported this version of the object, and its keys are in the queue."""
         await self._watched.reader(kind(obj.api_version, obj.kind)).wait_until(obj.resource_version)
 
     async def find_differences(self) -> list[str]:
@@ -299,7 +299,7 @@ class Running:
         ]
 
     def resync(self) -> None:
-        """Queue every object for another pass."""
+        """Add every object of every controller to the queue for another pass."""
         for reconciler in self._reconcilers.values():
             reconciler.resync()
 
@@ -310,7 +310,7 @@ class Running:
 
     @property
     def failing_watches(self) -> Mapping[str, str]:
-        """The watches that failed `tries` times in a row, with their errors. They are still retried."""
+        """The watches that failed several times in a row, with their errors. They are still retried."""
         tries = self.services.tries
         watches = [
             (name, health) for name, watched in self._watched_by_cluster.items() for health in watched.cache.health()
@@ -324,7 +324,7 @@ class Running:
     def liveness_problems(self) -> dict[str, str]:
         """Return the problems for the liveness probe: a blocked event loop.
 
-        An unreachable API server is not one, because a restart of the operator does not help.
+        An unreachable API server is not a liveness problem, because a restart of the operator does not help.
         """
         problem = self._loop_monitor.problem() if self._loop_monitor is not None else None
         return {"loop": problem} if problem else {}
@@ -384,9 +384,9 @@ class Running:
             await self._stack.aclose()
 
     async def _finish(self, grace: float) -> bool:
-        """Wait for the started passes, then cancel them. Return whether all of them ended by themselves.
+        """Wait up to `grace` seconds for the started passes, then cancel them. Return whether none was cancelled.
 
-        If not, a write may still be on its way, so the lease must not be released.
+        If a pass was cancelled, its write may still arrive at the server, so the lease must not be released.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
@@ -401,7 +401,7 @@ class Running:
 
 
 def _check_declarations(operator: Operator, clusters: Mapping[str, Transport]) -> None:
-    """Reject declarations that cannot work together, before anything runs."""
+    """Raise DeclarationError if the declarations of an operator cannot work together."""
     for key in operator.cleanups.keys() - operator.controllers.keys():
         raise DeclarationError(
             f"{operator.name} has a cleanup handler for {key[1]} and no reconcile handler: declare both"

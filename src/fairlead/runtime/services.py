@@ -1,4 +1,4 @@
-"""The objects that the controllers of one run share."""
+"""The clients, caches and recorders that the controllers of one run share."""
 
 import logging
 from concurrent.futures import Executor
@@ -15,7 +15,7 @@ from fairlead.writes import Writer
 
 
 class Key(NamedTuple):
-    """An object to reconcile, and the controller that reconciles it."""
+    """A key of the work queue: a controller, and the namespace and name of an object to reconcile."""
 
     controller: str
     namespace: str | None

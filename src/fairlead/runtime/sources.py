@@ -1,4 +1,4 @@
-"""The sources of a controller's objects: a kind, optionally with selectors, optionally in another cluster."""
+"""The sources that a controller watches: a kind, with optional selectors, in this or another cluster."""
 
 from dataclasses import dataclass
 
@@ -11,15 +11,15 @@ HOME = ""
 
 
 class DeclarationError(UserError, ValueError):
-    """A declaration of an operator cannot work.
+    """The declaration of an operator has a mistake, such as a handler with the wrong arguments.
 
-    The message is one line with the file and line of the user's code, if known, and the remedy.
+    The message is one line with the file and line of the user's code, if known, and the fix.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a controller watches; `select` returns one. A kind alone means all of its objects in the own cluster."""
+    """The objects of a kind that a controller watches, with selectors and a cluster. `select` returns a Source."""
 
     kind: Kind
     labels: str | None = None
@@ -28,7 +28,7 @@ class Source:
 
 
 def select(kind: Kind, *, labels: str | None = None, fields: str | None = None, cluster: str = HOME) -> Source:
-    """Select some objects of a kind, for `@op.reconcile`, `owns=` and `watches=`.
+    """Return a Source with some objects of a kind, for `@op.reconcile`, `owns=` and `watches=`.
 
     - `labels`, `fields`: selectors as kubectl takes them (`"app=web,tier!=test"`, `"spec.nodeName=n1"`).
     - `cluster`: the name of another cluster of the run (`clusters=`). Only for `watches=`.
@@ -49,5 +49,5 @@ def select(kind: Kind, *, labels: str | None = None, fields: str | None = None, 
 
 
 def source_of(kind: Kind | Source) -> Source:
-    """Return the source itself, or the source of all objects of a kind."""
+    """Return a Source unchanged, and for a kind the Source with all of its objects."""
     return kind if isinstance(kind, Source) else Source(kind)

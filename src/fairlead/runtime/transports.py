@@ -1,4 +1,4 @@
-"""Transports around an operator's transport: one that checks the lease, one for dry runs."""
+"""Transports that wrap another one: one sends writes only while the lease is held, one makes dry runs."""
 
 import json
 from dataclasses import replace
@@ -19,14 +19,14 @@ class NotLeading(NotSent):
 
 
 class Leadership(Protocol):
-    """The remaining time of this process as the leader."""
+    """The method of a Lease that FencedTransport calls."""
 
     def seconds_left(self) -> float:
-        """Return the seconds for which this process certainly holds the lease; 0 or less if it may not hold it."""
+        """Return the seconds for which this process certainly holds the lease, or 0 or less if that is uncertain."""
 
 
 class _WrappingTransport:
-    """A transport around another one, which it does not close."""
+    """A base class of transports that wrap another transport. `close` does not close the wrapped one."""
 
     def __init__(self, inner: Transport) -> None:
         self._inner = inner
@@ -66,7 +66,7 @@ class FencedTransport(_WrappingTransport):
 
 
 class DryRunTransport(_WrappingTransport):
-    """Asks the server to validate each write and not to store it."""
+    """Adds dryRun=All to each write, so that the server validates the write and does not store it."""
 
     async def request(self, request: HttpRequest) -> Response:
         if request.method == "DELETE" and request.body:

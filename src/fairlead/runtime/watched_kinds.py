@@ -25,7 +25,7 @@ _DISCOVERY_BACKOFF = 0.25, 30.0
 
 
 class NotWatched(LookupError):
-    """A read from the cache of a kind or namespace that the operator does not watch."""
+    """A handler reads a kind or namespace from the cache that the operator does not watch."""
 
     def __init__(self, kind: Kind, namespace: str | None) -> None:
         where = f" in {namespace}" if namespace else ""
@@ -38,7 +38,7 @@ class NotWatched(LookupError):
 class WatchedKinds:
     """The cache of the kinds that an operator watches on one cluster, in the operator's namespaces.
 
-    `reader` returns the reader of one kind. It implements the `LocalCache` protocol of the writes.
+    The class implements the `LocalCache` protocol, which the write functions use.
     """
 
     def __init__(self, client: Client, world: World, namespaces: Iterable[str], field_managers: Iterable[str]) -> None:
@@ -51,7 +51,7 @@ class WatchedKinds:
         self._readers: dict[tuple[str, str], CacheReader] = {}
 
     async def watch(self, source: Source) -> None:
-        """Watch this source from now on. Wait while the server cannot answer which kinds it serves.
+        """Start to watch a source. If discovery fails, wait and try again.
 
         Raises DeclarationError if the kind is already watched with other selectors.
         """
@@ -67,7 +67,7 @@ class WatchedKinds:
             )
 
     async def _resolve(self, kind: Kind) -> Kind:
-        """Return the kind with the plural and scope that the server reports; unchanged if it is not served yet."""
+        """Return the kind with the plural and scope from discovery, or unchanged if it is not served yet."""
         for failures in itertools.count(1):
             try:
                 return await self._client.resolve(kind)
@@ -83,7 +83,7 @@ class WatchedKinds:
         return kind
 
     def is_watched(self, kind: Kind) -> bool:
-        """Return whether the kind is watched."""
+        """Return whether the operator watches the kind on this cluster."""
         return kind.key in self._readers
 
     def reader(self, kind: Kind, namespace: str | None = None) -> CacheReader:
@@ -114,12 +114,12 @@ class WatchedKinds:
         return snapshot.object() if snapshot is not None else None
 
     def observe(self, kind: Kind, obj: Object) -> None:
-        """Show at least this version of the object, which a live read returned."""
+        """Record an object from a live read, so that cache reads return this version or a newer one."""
         with self.cache.writing(kind, obj.namespace) as own:
             own.record(obj)
 
     def observe_removal(self, kind: Kind, name: str, namespace: str | None, uid: str) -> None:
-        """Hide the object with this uid: the server answered that it does not exist any more."""
+        """Hide the object with this uid from cache reads, because the server does not have it any more."""
         reader = self._readers.get(kind.key)
         snapshot = reader.get_snapshot(name, namespace) if reader is not None else None
         # If the watch has already reported the deletion, it will not report it again.
@@ -130,7 +130,7 @@ class WatchedKinds:
     # Health
 
     def problems(self) -> dict[str, str]:
-        """Return the watches that have not listed yet or are stale, and why."""
+        """Return a message for each watch that has not listed its objects yet or is stale."""
         problems, now = {}, self._clock.monotonic()
         for health in self.cache.health():
             if not health.synced:
@@ -140,6 +140,6 @@ class WatchedKinds:
         return problems
 
     def staleness(self) -> dict[str, float]:
-        """Return the seconds since each watch last received anything."""
+        """Return the seconds since the last message from the server, for each watch."""
         now = self._clock.monotonic()
         return {health.scope: now - health.fed_at for health in self.cache.health() if health.fed_at is not None}

@@ -27,7 +27,7 @@ M = TypeVar("M", bound=Callable[..., Coroutine[Any, Any, Any]])
 
 
 def must_await(method: M) -> M:
-    """Decorate a write, so that a call without `await` is reported with the line of the call."""
+    """Return a wrapper of a write method that remembers its calls, so that a missing `await` can be reported."""
 
     @functools.wraps(method)
     def start(self: "WriteContext", *args: Any, **kwargs: Any) -> Coroutine[Any, Any, Any]:
@@ -41,7 +41,7 @@ def must_await(method: M) -> M:
 
 
 class WriteContext(ReadContext):
-    """The writes that need no owner."""
+    """The writes that set no owner reference, besides the reads of ReadContext."""
 
     def __init__(self, services: Services, writer: Writer, namespace: str | None, controller: str) -> None:
         super().__init__(services, namespace)
@@ -54,9 +54,9 @@ class WriteContext(ReadContext):
 
     @must_await
     async def create(self, obj: Any) -> Object:
-        """Create an object if none of that name exists, and return the live object. Never changes an existing one.
+        """Create an object if no object of that name exists, and return the stored object.
 
-        Use it for objects that other people may edit afterwards.
+        An existing object is never changed. Use `create` for objects that other people may edit afterwards.
 
         Raises: `fl.ApiError` if the server rejects the object, `fl.UnknownOutcome` if its answer was lost.
         """
@@ -64,7 +64,7 @@ class WriteContext(ReadContext):
 
     @must_await
     async def delete(self, obj: Object, *, unchanged: bool = False, propagation: Propagation | None = None) -> None:
-        """Delete an object that was read before. Succeeds if it does not exist any more.
+        """Delete an object that was read before. Return without error if it does not exist any more.
 
         Guarantees: an object that was recreated under the same name is not deleted. With `unchanged`, the object is
         deleted only if it has not changed since it was read.
@@ -76,7 +76,7 @@ class WriteContext(ReadContext):
     def check_awaited(self, error: Exception | None = None) -> None:
         """Raise HandlerError if the handler started a write and never awaited it.
 
-        If the handler failed with `error`, the error stays unless the coroutine itself caused it.
+        If the handler failed with `error`, HandlerError is raised only if the missing `await` caused that error.
         """
         forgotten = [call for call in self.calls if inspect.getcoroutinestate(call[0]) == inspect.CORO_CREATED]
         self.calls.clear()
@@ -113,7 +113,7 @@ class WriteContext(ReadContext):
         return live
 
     async def _resolve_payload(self, obj: Any) -> tuple[Kind, Object]:
-        """Return the payload with a namespace: its own, or that of the reconciled object if its kind is namespaced."""
+        """Return the kind and the payload of `obj`. A missing namespace is that of the reconciled object."""
         plain = _to_dict(obj)
         kind, payload = await self._services.client.resolve(kind_of_payload(plain)), Object(plain)
         if kind.namespaced and not payload.namespace and self._namespace:
@@ -122,10 +122,10 @@ class WriteContext(ReadContext):
 
 
 class ClusterContext(WriteContext):
-    """Another cluster in a pass (`ctx.cluster("edge")`): the same reads, and the writes that need no owner.
+    """The context of another cluster in a pass (`ctx.cluster("edge")`), with reads and writes without an owner.
 
-    Does not guarantee: cleanup. Objects that are applied there have no owner reference, so neither the garbage
-    collector nor pruning deletes them. Delete them in the `@op.cleanup` handler.
+    Does not guarantee: cleanup. Objects in another cluster have no owner reference, so neither the garbage collector
+    nor pruning deletes them. Delete them in the `@op.cleanup` handler.
     """
 
     @must_await
@@ -141,12 +141,12 @@ class ClusterContext(WriteContext):
 
     @must_await
     async def decide(self, function: Callable[[Draft], T], obj: Object, *, only: Sequence[str] | None = None) -> T:
-        """Decide as `Context.decide` does, on an object of that cluster."""
+        """Decide as `Context.decide` does, on an object of the other cluster."""
         return (await writes.decide(self._writer, declared_kind(obj), obj, function, only=only)).result
 
 
 def _to_dict(obj: Any) -> Mapping[str, Any]:
-    """Return a dict as it is, and a model (pydantic, msgspec, dataclass) as a dict."""
+    """Return a dict unchanged, and convert a model (pydantic, msgspec, dataclass) to a dict."""
     if isinstance(obj, Mapping):
         return obj
     if hasattr(obj, "model_dump"):
