@@ -10,8 +10,7 @@ from tests.server.consistency.linearizability import Operation, explainable
 from tests.server.consistency.watch_guarantees import violations
 
 from fairlead.server.storage.store import ObjectTable, Store
-from fairlead.server.verbs import lists, watch
-from fairlead.server.write import pipeline
+from fairlead.server.verbs import lists, update, watch
 
 SEEDS = int(os.environ.get("FAIRLEAD_HISTORIES", "30"))
 
@@ -110,7 +109,7 @@ def test_stale_consistent_reads_are_detected(monkeypatch):
 
 
 def test_an_ignored_resource_version_is_detected(monkeypatch):
-    monkeypatch.setattr(pipeline, "_requested_version", lambda obj: 0)
+    monkeypatch.setattr(update, "_requested_version", lambda obj: 0)
     assert_detected("linearisable")
 
 

@@ -1,20 +1,109 @@
-"""The create handler: POST to a collection."""
+"""The create handler, and the steps of a create: admission, ownership, metadata, preparation, validation, commit."""
 
 from typing import TYPE_CHECKING
 
+from fairlead.server.admission import chain, namespaces
+from fairlead.server.errors.statuses import already_exists, being_deleted, invalid, unclassified
 from fairlead.server.http import negotiation
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
 from fairlead.server.http.routing import Route
-from fairlead.server.write import decoding, pipeline
+from fairlead.server.schema import empty_values
+from fairlead.server.storage import versions
+from fairlead.server.storage.stored import Object, Stored
+from fairlead.server.write import commit, decoding, metadata, validation
+from fairlead.server.write.escalation import reject_escalation
+from fairlead.server.write.write_request import Write
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
+
+ALPHANUMS = "bcdfghjklmnpqrstvwxz2456789"  # of generated names: without vowels, so that they form no words
 
 
 def create(server: "Server", request: Request, route: Route) -> Response:
     """Store the object in the body and return the 201 response."""
     representation = negotiation.negotiate(request, route.resource, listing=False)
     options = write_options(request, "CreateOptions")
-    write = pipeline.Write(server, request, route.resource, route.namespace, "", route.subresource, options)
-    return representation.object_response(201, pipeline.create(write, decoding.decode_body(write)), request.warnings)
+    write = Write(server, request, route.resource, route.namespace, "", route.subresource, options)
+    return representation.object_response(201, create_object(write, decoding.decode_body(write)), request.warnings)
+
+
+def create_object(write: Write, obj: Object) -> Stored:
+    """Store a new object and return it. After a dry run, the object has no resourceVersion and is not stored."""
+    obj = metadata.expect_namespace(metadata.remove_system_fields(obj), write)
+    obj = metadata.remove_duplicate_owners(obj, write, metadata.DUPLICATE_OWNERS)
+    admit_create(write, obj)
+    obj = write.server.field_tracker.track_create(write, obj)
+    return commit_create(write, set_system_metadata(obj, write))
+
+
+def admit_create(write: Write, obj: Object) -> None:
+    reject_escalation(write, obj, None)
+    namespaces.admit_create(write.server, write.resource, write.namespace, obj)
+    if write.resource.custom:
+        name = (obj.get("metadata") or {}).get("name") or write.name
+        write.server.definitions.admit_create(write.resource, name)
+
+
+def set_system_metadata(obj: Object, write: Write) -> Object:
+    obj = metadata.prepare_create(
+        obj,
+        namespace=write.namespace if write.resource.namespaced else "",
+        uid=write.server.world.uid(),
+        now=write.now,
+    )
+    new_metadata = obj["metadata"]
+    if new_metadata.get("generateName") and not new_metadata.get("name"):
+        prefix = new_metadata["generateName"][:58]  # With the suffix the name has at most 63 characters.
+        new_metadata["name"] = prefix + "".join(write.server.world.random.choice(ALPHANUMS) for _ in range(5))
+    return obj
+
+
+def commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Stored:
+    resource, server = write.resource, write.server
+    if resource.has_generation:
+        obj["metadata"]["generation"] = 1
+    if resource.custom and resource.status:
+        obj.pop("status", None)
+        if not write.options.dry_run and "status" in (read := decoding.fill_defaults(resource, obj)):
+            # The defaults of a status are read, but not stored with a new object. The next write stores them.
+            obj, write.changes.bytes_differ = read, True
+    with_empty_values = obj
+    if not resource.custom:
+        obj = empty_values.drop(resource.schema, obj)
+        obj = chain.complete(server, resource, write.namespace, obj)
+    new_metadata = obj["metadata"]
+    if resource.bytes_differ is not None and resource.bytes_differ(obj):
+        write.changes.bytes_differ = True
+    if resource.prepare_for_user:
+        resource.prepare_for_user(obj, write.request.user)
+    if resource.prepare_create:
+        resource.prepare_create(obj)
+    name = new_metadata.get("name") or ""
+    if errors := validation.validate_create(resource, commit.restore_empty_values(resource, obj, with_empty_values)):
+        raise invalid(resource, obj, errors)
+    # The kind's rules for names are stricter than the generic ones, but not its rules for prefixes.
+    if "generateName" in new_metadata and (errors := metadata.validate(new_metadata, resource, generic=True)):
+        raise invalid(resource, obj, errors)
+    for warning in validation.find_warnings(resource, obj, None):
+        write.request.warn(warning)
+    chain.validate(server, resource, write.namespace, obj, None)
+    if not write.options.dry_run:
+        _remove_resource_version(new_metadata, by_update=by_update)
+    live = write.table.get(new_metadata.get("namespace", ""), name)
+    if live is not None:
+        if new_metadata.get("generateName") or not live.object["metadata"].get("deletionTimestamp"):
+            raise already_exists(resource, name)
+        raise being_deleted(resource, name)
+    obj = commit.prune_and_normalize(write, obj)
+    if write.options.dry_run:
+        return Stored(versions.read_back(resource, obj), 0, resource)
+    return commit.put(write, obj, None)
+
+
+def _remove_resource_version(new_metadata: Object, *, by_update: bool) -> None:
+    """Remove the resourceVersion of a new object. Raises 500 if a create sets a valid resourceVersion."""
+    text = new_metadata.pop("resourceVersion", "")
+    if text and not by_update and not metadata.resource_version_error(text) and int(text):
+        raise unclassified("resourceVersion should not be set on objects to be created")

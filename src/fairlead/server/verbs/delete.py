@@ -17,8 +17,7 @@ from fairlead.server.schema import builtin, codec
 from fairlead.server.schema.metadata_validation import FOREGROUND, ORPHAN
 from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Stored
-from fairlead.server.verbs import lists
-from fairlead.server.write import strategy
+from fairlead.server.verbs import deletion_rules, lists
 from fairlead.server.write.change_detection import must_rewrite
 
 if TYPE_CHECKING:
@@ -138,7 +137,7 @@ def success_status(resource: Resource, obj: Object) -> dict[str, Any]:
 
 def delete_object(server: "Server", resource: Resource, stored: Stored, options: DeleteOptions) -> tuple[Stored, bool]:
     """Delete an object, or mark it as being deleted. Return its last state, and whether it was removed."""
-    strategy.check_delete(resource, stored.object)
+    deletion_rules.check_delete(resource, stored.object)
     _check_preconditions(resource, stored, options)
     table = server.table(resource)
     if resource.is_definition and "deletionTimestamp" not in stored.object["metadata"]:
@@ -154,7 +153,7 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
             return terminating, False
     metadata = dict(stored.object["metadata"])
     graceful = pending = False
-    grace = strategy.grace_period(resource, stored.object, options.grace)
+    grace = deletion_rules.grace_period(resource, stored.object, options.grace)
     if grace is not None:
         graceful, pending = _begin_graceful(server, metadata, grace, options.grace)
     if pending:
@@ -301,7 +300,7 @@ def _mark_deleted(server: "Server", metadata: Object) -> None:
 def _compute_finalizers(server: "Server", resource: Resource, present: list[str], options: DeleteOptions) -> list[str]:
     """Return the finalizers of an object after a delete with these propagation options."""
     orphan = foreground = False
-    if not strategy.supports_propagation(resource):
+    if not deletion_rules.supports_propagation(resource):
         pass
     elif options.orphan is not None:
         orphan = options.orphan
@@ -312,7 +311,7 @@ def _compute_finalizers(server: "Server", resource: Resource, present: list[str]
     elif FOREGROUND in present:
         foreground = True
     else:
-        orphan = strategy.orphans_dependents_by_default(resource)
+        orphan = deletion_rules.orphans_dependents_by_default(resource)
     result = [f for f in present if f not in (ORPHAN, FOREGROUND)]
     result += [ORPHAN] if orphan else []
     result += [FOREGROUND] if foreground else []

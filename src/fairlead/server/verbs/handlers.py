@@ -13,8 +13,8 @@ from fairlead.server.verbs.delete import delete, delete_collection
 from fairlead.server.verbs.get import get
 from fairlead.server.verbs.patch import patch
 from fairlead.server.verbs.pod_subresources import bind, evict
-from fairlead.server.verbs.replace import replace
 from fairlead.server.verbs.scale import get_scale, patch_scale, put_scale
+from fairlead.server.verbs.update import update
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -26,7 +26,7 @@ _VERBS: dict[str, Handler] = {
     "list": lists.list_objects,
     "watch": watch.watch,
     "create": create,
-    "update": replace,
+    "update": update,
     "patch": patch,
     "delete": delete,
     "deletecollection": delete_collection,

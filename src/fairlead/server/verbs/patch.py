@@ -23,9 +23,10 @@ from fairlead.server.ownership import equal_except_times
 from fairlead.server.patches import document_text, json_patch, merge_patch, strategic
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.storage.stored import Stored
-from fairlead.server.verbs.replace import expect_name
-from fairlead.server.write import decoding, pipeline
+from fairlead.server.verbs.update import expect_name, update_object
+from fairlead.server.write import decoding, metadata
 from fairlead.server.write.managed_fields import get_unmanaged, set_managed_fields
+from fairlead.server.write.write_request import Write
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -53,17 +54,17 @@ def patch(server: "Server", request: Request, route: Route) -> Response:
     representation = negotiation.negotiate(request, resource, listing=False)
     bodies.check_size(request.body)
     options = write_options(request, "PatchOptions", apply=kind == APPLY)
-    write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
+    write = Write(server, request, resource, route.namespace, route.name, route.subresource, options)
     if kind == APPLY:
         config, duplicates = decode_configuration(write)
-        stored, created = pipeline.update(
+        stored, created = update_object(
             write,
             lambda live: evaluate_apply(write, live, config, duplicates),
             may_create=not write.subresource,
             owned=True,
         )
     else:
-        stored, created = pipeline.update(write, lambda live: evaluate_patch(write, kind, live))
+        stored, created = update_object(write, lambda live: evaluate_patch(write, kind, live))
     return representation.object_response(201 if created else 200, stored, request.warnings)
 
 
@@ -76,7 +77,7 @@ def patch_type(request: Request, resource: Resource) -> str:
     return kind
 
 
-def evaluate_patch(write: pipeline.Write, kind: str, live: Stored | None) -> Object:
+def evaluate_patch(write: Write, kind: str, live: Stored | None) -> Object:
     """Return the live object after a JSON, merge or strategic merge patch."""
     if live is None:
         raise not_found(write.resource, write.name)
@@ -91,12 +92,12 @@ def _unsupported(resource: Resource, supported: tuple[str, ...]) -> str:
     return f"the body of the request was in an unknown format - accepted media types include: {', '.join(supported)}"
 
 
-def _check_identity(write: pipeline.Write, obj: Object) -> Object:
-    obj = pipeline.expect_namespace(obj, write)
+def _check_identity(write: Write, obj: Object) -> Object:
+    obj = metadata.expect_namespace(obj, write)
     return expect_name(obj, write.name)
 
 
-def evaluate_apply(write: pipeline.Write, live: Stored | None, config: Object, duplicates: list[str]) -> Object:
+def evaluate_apply(write: Write, live: Stored | None, config: Object, duplicates: list[str]) -> Object:
     """Return the object after an apply, or the live object itself if nothing changes."""
     obj, managed = write.server.field_tracker.apply(write, live, config)
     report_duplicate_keys(write, duplicates)
@@ -114,7 +115,7 @@ def evaluate_apply(write: pipeline.Write, live: Stored | None, config: Object, d
     return set_managed_fields(_check_identity(write, result), managed)
 
 
-def decode_configuration(write: pipeline.Write) -> tuple[Object, list[str]]:
+def decode_configuration(write: Write) -> tuple[Object, list[str]]:
     """Return the applied configuration, and a message for each duplicate key.
 
     Raises 400 if its apiVersion and kind are not those of the path.
@@ -143,7 +144,7 @@ def decode_configuration(write: pipeline.Write) -> tuple[Object, list[str]]:
     return config, duplicates
 
 
-def report_duplicate_keys(write: pipeline.Write, duplicates: list[str]) -> None:
+def report_duplicate_keys(write: Write, duplicates: list[str]) -> None:
     """Raise 400 or warn about duplicate keys, depending on fieldValidation.
 
     A real server checks for them after everything else in an apply.
@@ -158,7 +159,7 @@ def report_duplicate_keys(write: pipeline.Write, duplicates: list[str]) -> None:
             write.request.warn(line)
 
 
-def _json_patch(write: pipeline.Write) -> Patch:
+def _json_patch(write: Write) -> Patch:
     body, problems = write.request.body, []
     if write.options.validation != "Ignore":
         try:
@@ -185,7 +186,7 @@ def _json_patch(write: pipeline.Write) -> Patch:
     return Patch(evaluate, problems, _result_formatter(write))
 
 
-def _merge_patch(write: pipeline.Write) -> Patch:
+def _merge_patch(write: Write) -> Patch:
     try:
         body, duplicates = encoding.decode(write.request.body)
     except encoding.BadJSON as error:
@@ -199,7 +200,7 @@ def _merge_patch(write: pipeline.Write) -> Patch:
     return Patch(lambda live: merge_patch.merge(live, body), problems, _result_formatter(write))
 
 
-def _strategic(write: pipeline.Write) -> Patch:
+def _strategic(write: Write) -> Patch:
     try:
         body, duplicates = encoding.decode(write.request.body)
     except encoding.BadJSON as error:
@@ -222,7 +223,7 @@ def _strategic(write: pipeline.Write) -> Patch:
     return Patch(evaluate, [f'duplicate field "{path}"' for path in duplicates], lambda _: format_go(body))
 
 
-def _result_formatter(write: pipeline.Write) -> Callable[[Any], str]:
+def _result_formatter(write: Write) -> Callable[[Any], str]:
     """Return a function that formats a patched document as a real server's error messages do."""
     live = write.live
     return lambda result: document_text.format_document(write.resource, result, live.object if live else None)
@@ -231,6 +232,6 @@ def _result_formatter(write: pipeline.Write) -> Callable[[Any], str]:
 EVALUATORS = {JSON_PATCH: _json_patch, MERGE_PATCH: _merge_patch, STRATEGIC: _strategic}
 
 
-def uid_mismatch(write: pipeline.Write, uid: str) -> StatusError:
+def uid_mismatch(write: Write, uid: str) -> StatusError:
     message = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
     return conflict(write.resource, write.name, message)

@@ -27,9 +27,10 @@ from fairlead.server.schema import builtin
 from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.patch import APPLY, decode_configuration, evaluate_apply, evaluate_patch, patch_type
-from fairlead.server.verbs.replace import expect_name
-from fairlead.server.write import decoding, pipeline
+from fairlead.server.verbs.update import ComputeUpdate, expect_name, update_object
+from fairlead.server.write import decoding, metadata
 from fairlead.server.write.managed_fields import get_managed_fields, set_managed_fields
+from fairlead.server.write.write_request import Write
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -62,7 +63,7 @@ def put_scale(server: "Server", request: Request, route: Route) -> Response:
         where = "pkg/apiserver/customresource_handler.go:781"
         raise bad_request(f'no kind is registered for the type v1.Scale in scheme "{where}"')
     new_scale = decoding.decode_body(inner)
-    new_scale = expect_name(pipeline.expect_namespace(new_scale, write), route.name)
+    new_scale = expect_name(metadata.expect_namespace(new_scale, write), route.name)
 
     def change(live: Stored | None) -> Object:
         if live is None:
@@ -108,17 +109,15 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
     return _update(write, change, request)
 
 
-def _create_writes(
-    server: "Server", request: Request, route: Route, options: Any
-) -> tuple[pipeline.Write, pipeline.Write]:
+def _create_writes(server: "Server", request: Request, route: Route, options: Any) -> tuple[Write, Write]:
     """Return two writes: of the object itself, and of its Scale."""
-    outer = pipeline.Write(server, request, route.resource, route.namespace, route.name, "scale", options)
-    inner = pipeline.Write(server, request, scale_resource(), route.namespace, route.name, "scale", options)
+    outer = Write(server, request, route.resource, route.namespace, route.name, "scale", options)
+    inner = Write(server, request, scale_resource(), route.namespace, route.name, "scale", options)
     return outer, inner
 
 
-def _update(write: pipeline.Write, change: pipeline.ComputeUpdate, request: Request, uid: str = "") -> Response:
-    stored, _ = pipeline.update(write, change, uid=uid, owned=True)
+def _update(write: Write, change: ComputeUpdate, request: Request, uid: str = "") -> Response:
+    stored, _ = update_object(write, change, uid=uid, owned=True)
     return _answer(write.resource, stored, request)
 
 
@@ -202,7 +201,7 @@ def _scale(resource: Resource, live: Stored) -> Stored:
     return scale
 
 
-def _apply_scale(write: pipeline.Write, live: Stored, scale: Object, managed: ManagedFields | None) -> Object:
+def _apply_scale(write: Write, live: Stored, scale: Object, managed: ManagedFields | None) -> Object:
     """Return the object with the replicas of a Scale.
 
     The managers of the Scale's replicas own the object's replicas.

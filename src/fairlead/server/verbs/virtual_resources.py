@@ -9,7 +9,8 @@ from fairlead.server.http.routing import Route
 from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import codec
 from fairlead.server.storage.stored import Stored
-from fairlead.server.write import decoding, pipeline
+from fairlead.server.write import decoding, metadata
+from fairlead.server.write.write_request import Write
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
 
 def decode(
     server: "Server", request: Request, route: Route, resource: Resource, *, tracked: bool = True
-) -> tuple[pipeline.Write, Object]:
+) -> tuple[Write, Object]:
     """Return the write of a create, and the object in its body. `tracked`: the object gets managedFields."""
     options = write_options(request, "CreateOptions")
-    write = pipeline.Write(server, request, resource, route.namespace, route.name, route.subresource, options)
-    obj = pipeline.expect_namespace(decoding.decode_body(write), write)
+    write = Write(server, request, resource, route.namespace, route.name, route.subresource, options)
+    obj = metadata.expect_namespace(decoding.decode_body(write), write)
     return write, server.field_tracker.track_create(write, obj) if tracked else obj
 
 
-def respond(write: pipeline.Write, obj: Object) -> Response:
+def respond(write: Write, obj: Object) -> Response:
     """Return the 201 response with the object, to which the caller has added a status."""
     representation = negotiation.negotiate(write.request, write.resource, listing=False)
     shown = codec.decode(write.resource.schema, obj).object

@@ -30,7 +30,7 @@ from fairlead.server.storage.stored import Stored
 from fairlead.server.write.managed_fields import get_managed_fields, get_unmanaged, remove_managed_fields
 
 if TYPE_CHECKING:
-    from fairlead.server.write.pipeline import Write
+    from fairlead.server.write.write_request import Write
 
 # Fields that the server itself sets. Manifests of Go tools contain them as empty values (`creationTimestamp: null`).
 _SET_BY_SERVER = frozenset(("creationTimestamp", "generation", "namespace", "resourceVersion", "selfLink", "uid"))

@@ -15,7 +15,7 @@ from fairlead.server.schema import codec, defaulting, pruning
 from fairlead.server.storage import versions
 
 if TYPE_CHECKING:
-    from fairlead.server.write.pipeline import Write
+    from fairlead.server.write.write_request import Write
 
 
 def decode_body(write: "Write") -> Object:

@@ -12,7 +12,7 @@ from fairlead.server.golang.encoding import exactly_equal
 from fairlead.server.registry.resource import Object
 
 if TYPE_CHECKING:
-    from fairlead.server.write.pipeline import Write
+    from fairlead.server.write.write_request import Write
 
 _EVERYTHING: Final[list[Rule]] = [
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},

@@ -14,7 +14,7 @@ from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Stored
 
 if TYPE_CHECKING:
-    from fairlead.server.write.pipeline import Write
+    from fairlead.server.write.write_request import Write
 
 _STATUS = FieldSet.of(path("status"))
 _SPEC = FieldSet.of(path("spec"))

@@ -1,16 +1,30 @@
 """Object metadata in a write: validation by kind, and the fields that the server sets."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
+from fairlead.server.errors.statuses import bad_request
+from fairlead.server.golang.encoding import exactly_equal
 from fairlead.server.registry.resource import Resource
 from fairlead.server.schema import names
 from fairlead.server.schema.metadata_validation import FOREGROUND, ORPHAN, NameValidator, validate_metadata
 
+if TYPE_CHECKING:
+    from fairlead.server.write.write_request import Write
+
 Object = dict[str, Any]
 Metadata = dict[str, Any]
 
+DUPLICATE_OWNERS = (
+    ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject "
+    "such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}"
+)
+DUPLICATE_OWNERS_PATCHED = (
+    ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups owner "
+    "references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) "
+    "observed: {}"
+)
 STANDARD_FINALIZERS = frozenset(("kubernetes", ORPHAN, FOREGROUND))
 # Groups whose kinds accept any qualified name as a finalizer, as custom resources do.
 _ANY_FINALIZER = frozenset(
@@ -109,7 +123,7 @@ def prepare_update(obj: Object, old: Object) -> Object:
     return {**obj, "metadata": metadata}
 
 
-def remove_duplicate_owners(obj: Object) -> tuple[Object, list[str]]:
+def _drop_duplicate_owners(obj: Object) -> tuple[Object, list[str]]:
     """Return the object without duplicate ownerReferences, and the uids of the removed references."""
     references = obj.get("metadata", {}).get("ownerReferences")
     if not references or len(references) < 2:
@@ -124,3 +138,63 @@ def remove_duplicate_owners(obj: Object) -> tuple[Object, list[str]]:
     if not duplicates:
         return obj, []
     return {**obj, "metadata": {**obj["metadata"], "ownerReferences": unique}}, duplicates
+
+
+def remove_duplicate_owners(obj: Object, write: "Write", warning: str) -> Object:
+    """Return the object without duplicate ownerReferences, and warn about them."""
+    obj, duplicates = _drop_duplicate_owners(obj)
+    if duplicates:
+        write.request.warn(warning.format(", ".join(duplicates)))
+    return obj
+
+
+def expect_namespace(obj: Object, write: "Write") -> Object:
+    """Return the object with the namespace of the request. Raises 400 if the object names another namespace."""
+    submitted = obj.get("metadata") or {}
+    namespace = submitted.get("namespace") or ""
+    expected = write.namespace if write.resource.namespaced else ""
+    if namespace == expected:
+        return obj
+    if not namespace or not expected:
+        new_metadata = {key: value for key, value in submitted.items() if key != "namespace"}
+        if expected:
+            new_metadata["namespace"] = expected
+        return {**obj, "metadata": new_metadata}
+    raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+
+
+def resource_version_error(version: str) -> str:
+    """Return why a resourceVersion is not a number, or "" if it is one."""
+    if not (version.isdigit() and version.isascii()):
+        return "invalid syntax"
+    return "value out of range" if int(version) >= 1 << 64 else ""
+
+
+def update_generation(
+    resource: Resource, subresource: str, obj: Object, old: Object, *, has_changed: bool = False
+) -> None:
+    """Increment metadata.generation if the desired state changed.
+
+    The desired state of a custom resource is everything but its metadata and status. `has_changed` says that it
+    changed, though not in the stored form.
+    """
+    if not resource.has_generation or subresource == "status":
+        return
+    if resource.custom:
+        ignored = {"metadata", "status"} if resource.status else {"metadata"}
+        has_changed = not exactly_equal(
+            {k: v for k, v in obj.items() if k not in ignored}, {k: v for k, v in old.items() if k not in ignored}
+        )
+    elif not has_changed:
+        has_changed = any(
+            not exactly_equal(_get_path(obj, path), _get_path(old, path)) for path in resource.generation_fields
+        )
+    if has_changed:
+        obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+
+def _get_path(obj: Object, path: str) -> Any:
+    value: Any = obj
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value

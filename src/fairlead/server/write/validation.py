@@ -1,15 +1,13 @@
-"""The rules of a kind for validation, warnings, generation and deletion."""
+"""Validation of the object of a write, and the warnings about it."""
 
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.server.admission import namespaces
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.errors.statuses import forbidden
-from fairlead.server.golang.encoding import exactly_equal
 from fairlead.server.registry.resource import MetadataRepetition, Object, Resource
-from fairlead.server.schema import metadata_validation, validation
+from fairlead.server.schema import metadata_validation
+from fairlead.server.schema import validation as schema_validation
 from fairlead.server.write import metadata
 
 _MAX_REPLICAS = 2**31 - 1
@@ -27,10 +25,10 @@ _GO_TYPES = {
 def validate_create(resource: Resource, obj: Object) -> list[FieldError]:
     """Return the validation errors of a new object."""
     if resource.custom and (errors := _validate_type_meta(resource, obj)):
-        return errors + validation.validate(resource.schema, obj, by_schema=False)
+        return errors + schema_validation.validate(resource.schema, obj, by_schema=False)
     errors = metadata.validate(obj["metadata"], resource)
     if resource.custom:
-        errors += validation.validate(resource.schema, obj) + _validate_replicas(resource, obj)
+        errors += schema_validation.validate(resource.schema, obj) + _validate_replicas(resource, obj)
     return errors + (resource.validate(obj, None) if resource.validate else [])
 
 
@@ -45,13 +43,13 @@ def validate_update(
     update_errors = metadata_validation.validate_update(obj["metadata"], old["metadata"])
     errors = metadata.validate(obj["metadata"], resource, generic=True) + update_errors
     if resource.custom and (type_errors := _validate_type_meta(resource, obj)):
-        schema_errors = validation.validate(
+        schema_errors = schema_validation.validate(
             resource.schema, obj, old, status_only=is_status, by_schema=False, warn=warn
         )
         return errors + type_errors + schema_errors
     if resource.custom:
         errors += update_errors
-        errors += validation.validate(resource.schema, obj, old, status_only=is_status, warn=warn)
+        errors += schema_validation.validate(resource.schema, obj, old, status_only=is_status, warn=warn)
         return errors + _validate_replicas(resource, obj, status_only=is_status)
     repetition = resource.status_metadata_repetition if is_status else resource.metadata_repetition
     errors += _repeat_metadata_errors(repetition, update_errors, obj["metadata"], resource)
@@ -59,72 +57,11 @@ def validate_update(
     return errors + (validate(obj, old) if validate else [])
 
 
-def warnings(resource: Resource, obj: Object, old: Object | None) -> list[str]:
+def find_warnings(resource: Resource, obj: Object, old: Object | None) -> list[str]:
     """Return the warnings about a new or changed object."""
     if resource.custom:
         return _warn_about_finalizers(obj, old)
     return resource.warn(obj, old) if resource.warn else []
-
-
-def update_generation(
-    resource: Resource, subresource: str, obj: Object, old: Object, *, has_changed: bool = False
-) -> None:
-    """Increment metadata.generation if the desired state changed.
-
-    The desired state of a custom resource is everything but its metadata and status. `has_changed` says that it
-    changed, though not in the stored form.
-    """
-    if not resource.has_generation or subresource == "status":
-        return
-    if resource.custom:
-        ignored = {"metadata", "status"} if resource.status else {"metadata"}
-        has_changed = not exactly_equal(
-            {k: v for k, v in obj.items() if k not in ignored}, {k: v for k, v in old.items() if k not in ignored}
-        )
-    elif not has_changed:
-        has_changed = any(not exactly_equal(_get(obj, path), _get(old, path)) for path in resource.generation_fields)
-    if has_changed:
-        obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-
-
-def can_be_removed(resource: Resource, obj: Object) -> bool:
-    """Return whether an object without metadata.finalizers can be removed. A Namespace also has spec.finalizers."""
-    return not (resource.kind == "Namespace" and not resource.group and obj.get("spec", {}).get("finalizers"))
-
-
-def check_delete(resource: Resource, obj: Object) -> None:
-    """Raise 403 for the delete of a namespace that must always exist, such as default."""
-    if resource.kind == "Namespace" and not resource.group and obj["metadata"]["name"] in namespaces.IMMORTAL:
-        name = obj["metadata"]["name"]
-        raise forbidden(resource, name, "this namespace may not be deleted")
-
-
-def grace_period(resource: Resource, obj: Object, requested: int | None) -> int | None:
-    """Return the grace period in seconds for a delete of a Pod, or None for a kind without graceful deletion."""
-    if resource.kind != "Pod" or resource.group:
-        return None
-    spec, status = obj["spec"], obj.get("status") or {}
-    seconds = requested if requested is not None else spec.get("terminationGracePeriodSeconds") or 0
-    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
-        return 0
-    return 1 if seconds < 0 else int(seconds)
-
-
-def supports_propagation(resource: Resource) -> bool:
-    """Return whether a delete has a propagation policy. Events have none, because nothing depends on them."""
-    return resource.kind != "Event" or resource.group not in ("", "events.k8s.io")
-
-
-def orphans_dependents_by_default(resource: Resource) -> bool:
-    """Return whether a delete leaves the dependents by default, as for Jobs and ReplicationControllers."""
-    return (resource.group, resource.kind) in (("batch", "Job"), ("", "ReplicationController"))
-
-
-def _get(obj: Object, path: str) -> Any:
-    value: Any = obj
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    return value
 
 
 def _validate_type_meta(resource: Resource, obj: Object) -> list[FieldError]:

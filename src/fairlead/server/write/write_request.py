@@ -1,0 +1,52 @@
+"""`Write`: one write request on its way to the store."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fairlead.server.http.messages import Request
+from fairlead.server.http.options import WriteOptions
+from fairlead.server.ownership import ManagedFields
+from fairlead.server.registry.resource import Resource
+from fairlead.server.storage import versions
+from fairlead.server.storage.store import ObjectTable
+from fairlead.server.storage.stored import Stored
+from fairlead.server.write.change_detection import ChangeDetection
+
+if TYPE_CHECKING:
+    from fairlead.server.app import Server
+
+
+@dataclass(slots=True)
+class Write:
+    """One write request, and the facts that the steps of a write collect about it."""
+
+    server: "Server"
+    request: Request
+    resource: Resource
+    namespace: str
+    name: str
+    subresource: str
+    options: WriteOptions
+    changes: ChangeDetection = field(default_factory=ChangeDetection)
+    managed: ManagedFields | None = None  # the managed fields of the new object, once they are known
+
+    @property
+    def table(self) -> ObjectTable:
+        return self.server.table(self.resource)
+
+    @property
+    def stored(self) -> Stored | None:
+        """The object as it is stored now, or None if it does not exist."""
+        return self.table.get(self.namespace if self.resource.namespaced else "", self.name)
+
+    @property
+    def live(self) -> Stored | None:
+        """The object as it is now, at the API version of the request, or None if it does not exist."""
+        stored = self.stored
+        if stored is None:
+            return None
+        return versions.view(self.resource, versions.expect_readable(self.resource, stored))
+
+    @property
+    def now(self) -> str:
+        return self.server.now
