@@ -29,11 +29,11 @@ async def test_a_key_has_one_worker_and_an_add_meanwhile_runs_it_again(queue):
     assert await queue.get() == "a"
     for _ in range(5):
         queue.add("a")
-    second = asyncio.create_task(queue.get())
+    second_get = asyncio.create_task(queue.get())
     await asyncio.sleep(100)
-    assert not second.done()
+    assert not second_get.done()
     queue.done("a")
-    assert await second == "a"
+    assert await second_get == "a"
     queue.done("a")
     assert queue.is_idle
 
@@ -57,14 +57,14 @@ async def test_fresh_keys_run_before_resyncs_and_a_resync_can_become_fresh(queue
 @in_virtual_time
 async def test_a_steady_stream_of_fresh_keys_does_not_starve_a_resync(queue):
     queue.add("a-resync", priority=Priority.RESYNC)
-    seen = []
+    taken_keys = []
     for number in range(100):
         queue.add(f"a{number}")
         queue.add(f"a{number}-too")
-        seen.append(await queue.get())
-        queue.done(seen[-1])
+        taken_keys.append(await queue.get())
+        queue.done(taken_keys[-1])
         await asyncio.sleep(1)
-    assert 30 <= seen.index("a-resync") <= 40
+    assert 30 <= taken_keys.index("a-resync") <= 40
 
 
 @in_virtual_time
@@ -74,8 +74,8 @@ async def test_a_backlog_of_resyncs_does_not_starve_fresh_keys(queue):
     await asyncio.sleep(60)
     for number in range(14):
         queue.add(f"a-new{number}")
-    first = [await queue.get() for _ in range(16)]
-    assert sum("new" in key for key in first) == 14
+    first_keys = [await queue.get() for _ in range(16)]
+    assert sum("new" in key for key in first_keys) == 14
 
 
 @in_virtual_time
@@ -93,11 +93,11 @@ async def test_a_controller_at_its_limit_does_not_block_another(queue):
     for key in ("a0", "a1", "b0"):
         queue.add(key)
     assert [await queue.get(), await queue.get()] == ["a0", "b0"]
-    third = asyncio.create_task(queue.get())
+    third_get = asyncio.create_task(queue.get())
     await asyncio.sleep(1)
-    assert not third.done()
+    assert not third_get.done()
     queue.done("a0")
-    assert await third == "a1"
+    assert await third_get == "a1"
 
 
 @in_virtual_time
@@ -125,16 +125,16 @@ async def test_a_cancelled_get_loses_no_key(queue):
 async def test_errors_back_off_from_5_ms_to_30_s_and_success_resets(queue):
     queue.add("a")
     await queue.get()
-    waits = []
+    delays = []
     for _ in range(20):
         queue.retry("a")
         start = now()
         await queue.get()
-        waits.append(now() - start)
+        delays.append(now() - start)
     queue.done("a")
-    assert 0.005 <= waits[0] <= 0.010
-    assert all(earlier < later for earlier, later in itertools.pairwise(waits[:6]))
-    assert 15 <= waits[-1] <= 30
+    assert 0.005 <= delays[0] <= 0.010
+    assert all(earlier < later for earlier, later in itertools.pairwise(delays[:6]))
+    assert 15 <= delays[-1] <= 30
     queue.add("a")
     await queue.get()
     queue.retry("a")
@@ -151,15 +151,15 @@ async def test_adds_neither_shorten_nor_extend_the_back_off(queue):
         queue.retry("a")
     start, runs = now(), []
 
-    async def flood():
+    async def add_continuously():
         while True:
             queue.add("a")
             await asyncio.sleep(0.001)
 
-    flooding = asyncio.create_task(flood())
+    flood_task = asyncio.create_task(add_continuously())
     await queue.get()
     runs.append(now() - start)
-    flooding.cancel()
+    flood_task.cancel()
     assert 10 <= runs[0] <= 20.48
 
 
@@ -178,16 +178,16 @@ async def test_many_other_keys_do_not_starve_a_retry(queue):
 async def test_conflicts_have_a_short_delay_and_do_not_extend_the_back_off(queue):
     queue.add("a")
     await queue.get()
-    waits = []
+    delays = []
     for _ in range(30):
         queue.conflict("a")
         start = now()
         queue.add("a")  # the event of the other writer
         await queue.get()
-        waits.append(now() - start)
-    assert 0.010 <= waits[0] <= 0.020
-    assert all(0.010 <= wait <= 1 for wait in waits)
-    assert waits[-1] >= 0.5
+        delays.append(now() - start)
+    assert 0.010 <= delays[0] <= 0.020
+    assert all(0.010 <= delay <= 1 for delay in delays)
+    assert delays[-1] >= 0.5
     queue.retry("a")
     start = now()
     await queue.get()
@@ -236,25 +236,25 @@ async def test_a_drain_processes_ready_keys_and_waits_for_those_in_progress(queu
         queue.add(key)
     queue.add("a-later", after=10)
     queue.add("a-failing")
-    out = await queue.get()
-    queue.add(out)  # again, before the close
-    closing = asyncio.create_task(queue.close())
+    in_progress_key = await queue.get()
+    queue.add(in_progress_key)  # again, before the close
+    close_task = asyncio.create_task(queue.close())
     await asyncio.sleep(1)
     queue.add("a-too-late")
-    handed = [await queue.get(), await queue.get()]
-    assert handed == ["a1", "a-failing"]
+    drained_keys = [await queue.get(), await queue.get()]
+    assert drained_keys == ["a1", "a-failing"]
     queue.retry("a-failing")
     queue.done("a1")
-    assert not closing.done()
-    queue.done(out)
-    assert await queue.get() == out
-    waiting = asyncio.create_task(queue.get())
+    assert not close_task.done()
+    queue.done(in_progress_key)
+    assert await queue.get() == in_progress_key
+    get_task = asyncio.create_task(queue.get())
     await asyncio.sleep(1)
-    assert not closing.done()
-    queue.done(out)
-    await closing
+    assert not close_task.done()
+    queue.done(in_progress_key)
+    await close_task
     with pytest.raises(QueueClosed):
-        await waiting
+        await get_task
     assert now() < 5, "nothing delayed was waited for"
 
 
@@ -264,10 +264,10 @@ async def test_close_without_drain_drops_ready_keys(queue):
         queue.add(key)
     await queue.get()
     queue.add("a0")
-    closing = asyncio.create_task(queue.close(drain=False))
+    close_task = asyncio.create_task(queue.close(drain=False))
     await asyncio.sleep(0)
     queue.done("a0")
-    await closing
+    await close_task
     with pytest.raises(QueueClosed):
         await queue.get()
 
@@ -294,11 +294,11 @@ async def test_the_observer_is_called_for_every_step():
         def added(self, lane):
             calls.append(("added", lane))
 
-        def taken(self, lane, waited):
-            calls.append(("taken", lane, waited))
+        def taken(self, lane, seconds_waited):
+            calls.append(("taken", lane, seconds_waited))
 
-        def finished(self, lane, took, outcome):
-            calls.append(("finished", lane, took, outcome))
+        def finished(self, lane, seconds_taken, outcome):
+            calls.append(("finished", lane, seconds_taken, outcome))
 
     async def main():
         queue = Queue(virtual.world(), observer=Observer(), lane=lambda key: key[0])

@@ -5,7 +5,7 @@ import itertools
 from contextlib import asynccontextmanager
 
 import pytest
-from virtual_time import run_in_virtual_time
+import virtual_time
 
 import fairlead as fl
 from fairlead.api.errors import ApiError
@@ -16,25 +16,25 @@ from fairlead.server.app import Server
 from fairlead.testing import virtual
 
 
-def refusal(reason, code):
+def api_error(reason, code):
     return ApiError.of({"reason": reason, "code": code, "message": reason})
 
 
-class OneObject:
+class FakeClient:
     """A fake Client with a dict of objects. Each request takes `delay` seconds, and raises `fail` while it is set."""
 
     def __init__(self):
         self.objects = {}
         self.log = []
         self.delay = 0.0
-        self.fail = None
+        self.failure_to_raise = None
         self._versions = itertools.count(1)
 
-    async def _arrive(self, verb):
+    async def _start_request(self, verb):
         self.log.append(verb)
         await asyncio.sleep(self.delay)
-        if self.fail:
-            raise self.fail
+        if self.failure_to_raise:
+            raise self.failure_to_raise
 
     def _store(self, obj):
         obj["metadata"] = {**obj["metadata"], "resourceVersion": str(next(self._versions)), "uid": "u"}
@@ -42,85 +42,85 @@ class OneObject:
         return Object(obj)
 
     async def get(self, kind, name, namespace=None):
-        await self._arrive("get")
+        await self._start_request("get")
         if name not in self.objects:
-            raise refusal("NotFound", 404)
+            raise api_error("NotFound", 404)
         return Object(self.objects[name])
 
     async def create(self, obj):
-        await self._arrive("create")
+        await self._start_request("create")
         if obj["metadata"]["name"] in self.objects:
-            raise refusal("AlreadyExists", 409)
+            raise api_error("AlreadyExists", 409)
         return self._store(dict(obj))
 
     async def replace(self, obj):
-        await self._arrive("replace")
+        await self._start_request("replace")
         name = obj["metadata"]["name"]
         if name not in self.objects:
-            raise refusal("NotFound", 404)
+            raise api_error("NotFound", 404)
         if obj["metadata"]["resourceVersion"] != self.objects[name]["metadata"]["resourceVersion"]:
-            raise refusal("Conflict", 409)
+            raise api_error("Conflict", 409)
         return self._store(dict(obj))
 
     async def patch(self, kind, name, namespace, patch, *, type):  # noqa: A002
-        await self._arrive("patch")
+        await self._start_request("patch")
         if name not in self.objects:
-            raise refusal("NotFound", 404)
+            raise api_error("NotFound", 404)
         return self._store({**self.objects[name], **patch})
 
 
 @pytest.fixture
 def server():
-    return OneObject()
+    return FakeClient()
 
 
-class Counting:
+class RecordingTransport:
     """A transport that records each request, except watches, with the status of its response."""
 
     def __init__(self, inner):
-        self._inner = inner
+        self._transport = inner
         self.requests = []
 
     async def request(self, request):
-        answer = await self._inner.request(request)
-        self.requests.append((request.method, request.path, answer.status))
-        return answer
+        response = await self._transport.request(request)
+        self.requests.append((request.method, request.path, response.status))
+        return response
 
     async def stream(self, request):
-        return await self._inner.stream(request)
+        return await self._transport.stream(request)
 
     async def close(self): ...
 
 
 @pytest.fixture
-def counting():
-    return Counting
+def recording_transport():
+    return RecordingTransport
 
 
-class Bed:
+class EmbeddedCluster:
     """An embedded server in virtual time with two custom kinds, and a client that acts as other users."""
 
     def __init__(self):
         self.world = virtual.world()
         self.server = Server(self.world, controllers=("gc",))
         self.client = Client(self.server.transport(), self.world, user_agent="somebody-else")
-        self.wire = Counting(self.server.transport())
+        self.transport = RecordingTransport(self.server.transport())
 
     async def start(self):
         await install_missing(self.client, [Thing, Other])
         return self
 
-    async def make(self, name, kind=None, **fields):
+    async def create(self, name, kind=None, **fields):
         return await self.client.create((kind or Thing)(name, "default", **({"spec": {}} | fields)))
 
-    async def thing(self, name):
+    async def get_thing(self, name):
         return await self.client.get(Thing, name, "default")
 
-    async def edit(self, name, **fields):
+    async def patch_thing(self, name, **fields):
         return await self.client.patch(Thing, name, "default", fields, type=PatchType.MERGE)
 
     def running(self, op, **options):
-        return op.running(self.wire, self.world, **options)
+        return op.running(self.transport, self.world, **options)
 
 
 Thing = fl.kind("test.example.com/v1", "Thing")
@@ -128,15 +128,15 @@ Other = fl.kind("test.example.com/v1", "Other")
 
 
 @asynccontextmanager
-async def started_bed():
-    yield await Bed().start()
+async def started_cluster():
+    yield await EmbeddedCluster().start()
 
 
 @pytest.fixture
-def virtually():
+def run_in_virtual_time():
     """Run a coroutine function, given a Bed, in virtual time."""
 
     def run(test):
-        return run_in_virtual_time(test, started_bed)
+        return virtual_time.run_in_virtual_time(test, started_cluster)
 
     return run

@@ -25,23 +25,23 @@ def operator(function, **options):
     return op
 
 
-async def each(obj, ctx):
+async def apply_children(obj, ctx):
     for name in obj.spec["children"]:
         await ctx.apply(fl.ConfigMap(name, data={"of": obj.name}))
 
 
 async def names(client, api):
-    found = (await client.list(fl.ConfigMap, api.namespace)).items
-    return sorted(obj.name for obj in found if obj.name != "kube-root-ca.crt")
+    config_maps = (await client.list(fl.ConfigMap, api.namespace)).items
+    return sorted(obj.name for obj in config_maps if obj.name != "kube-root-ca.crt")
 
 
 async def test_children_no_longer_applied_are_pruned_and_foreign_objects_stay(api, client):
     parent = await client.create(Parent("p", api.namespace, spec={"children": ["a", "b"]}))
     reference = {"apiVersion": parent.api_version, "kind": parent.kind, "name": parent.name, "uid": parent.uid}
-    stranger = fl.ConfigMap("stranger", api.namespace, data={"by": "hand"})
-    stranger["metadata"]["ownerReferences"] = [reference]  # It has our owner reference, but we did not apply it.
-    await client.create(stranger)
-    async with operator(each).running(api.transport(), namespaces=[api.namespace]) as running:
+    unowned = fl.ConfigMap("stranger", api.namespace, data={"by": "hand"})
+    unowned["metadata"]["ownerReferences"] = [reference]  # It has our owner reference, but we did not apply it.
+    await client.create(unowned)
+    async with operator(apply_children).running(api.transport(), namespaces=[api.namespace]) as running:
         await running.wait_until_idle()
         assert await names(client, api) == ["a", "b", "stranger"]
         change = {"spec": {"children": ["b", "c"]}}
@@ -53,24 +53,24 @@ async def test_children_no_longer_applied_are_pruned_and_foreign_objects_stay(ap
 async def test_apply_all_writes_concurrently_and_attempts_every_child(api, client):
     """Two of five names are taken: the other three children are created, and none of the five is pruned."""
 
-    async def together(obj, ctx):
-        found = await ctx.apply_all(fl.ConfigMap(name, data={"of": obj.name}) for name in obj.spec["children"])
-        ctx.status(children=[child.name for child in found])
+    async def apply_all_children(obj, ctx):
+        config_maps = await ctx.apply_all(fl.ConfigMap(name, data={"of": obj.name}) for name in obj.spec["children"])
+        ctx.status(children=[child.name for child in config_maps])
 
-    class AtOnce:
+    class ConcurrencyRecorder:
         """Records the highest number of concurrent requests. Each request waits for another if one may come."""
 
         def __init__(self, transport):
-            self.transport, self.now, self.most = transport, 0, 0
+            self.transport, self.active, self.peak = transport, 0, 0
 
         async def request(self, request):
-            self.now += "configmaps/" in request.path
-            self.most = max(self.most, self.now)
+            self.active += "configmaps/" in request.path
+            self.peak = max(self.peak, self.active)
             try:
                 await asyncio.sleep(0)
                 return await self.transport.request(request)
             finally:
-                self.now -= "configmaps/" in request.path
+                self.active -= "configmaps/" in request.path
 
         def __getattr__(self, name):
             return getattr(self.transport, name)
@@ -78,15 +78,17 @@ async def test_apply_all_writes_concurrently_and_attempts_every_child(api, clien
     for name in ("b", "d"):
         await client.create(fl.ConfigMap(name, api.namespace, data={"by": "hand"}))
     await client.create(Parent("p", api.namespace, spec={"children": list("abcde")}))
-    wire = AtOnce(api.transport())
-    async with operator(together).running(wire, namespaces=[api.namespace], tries=2) as running:
+    concurrency_recorder = ConcurrencyRecorder(api.transport())
+    async with operator(apply_all_children).running(
+        concurrency_recorder, namespaces=[api.namespace], tries=2
+    ) as running:
         await running.wait_until_idle()
         children = {child.name: child["data"] for child in (await client.list(fl.ConfigMap, api.namespace)).items}
         assert {name: children[name] for name in "abcde"} == {
             name: {"by": "hand"} if name in "bd" else {"of": "p"} for name in "abcde"
         }
         assert (await client.get(Parent, "p", api.namespace)).condition("Ready")["reason"] == "ForeignObject"
-        assert wire.most > 1
+        assert concurrency_recorder.peak > 1
         for name in ("b", "d"):
             await client.delete(fl.ConfigMap, name, api.namespace)
         running.resync()
@@ -97,41 +99,43 @@ async def test_apply_all_writes_concurrently_and_attempts_every_child(api, clien
 async def test_two_payloads_for_one_child_in_a_pass_are_rejected(api, client):
     """Each payload would remove the fields that only the other has, in every pass."""
 
-    async def twice(obj, ctx):
+    async def apply_two_payloads(obj, ctx):
         for data in ({"a": "1"}, {"a": "1"}, {"b": "2"}):
             await ctx.apply(fl.ConfigMap("c", data=data))
 
     await client.create(Parent("p", api.namespace, spec={}))
-    async with operator(twice).running(api.transport(), namespaces=[api.namespace], tries=2) as running:
+    async with operator(apply_two_payloads).running(api.transport(), namespaces=[api.namespace], tries=2) as running:
         await running.wait_until_idle()
-        ready = (await client.get(Parent, "p", api.namespace)).condition("Ready")
-        assert (ready["status"], ready["reason"]) == ("False", "DuplicatePayload")
-        assert "one payload" in ready["message"]
+        ready_condition = (await client.get(Parent, "p", api.namespace)).condition("Ready")
+        assert (ready_condition["status"], ready_condition["reason"]) == ("False", "DuplicatePayload")
+        assert "one payload" in ready_condition["message"]
         assert (await client.get(fl.ConfigMap, "c", api.namespace))["data"] == {"a": "1"}
 
 
 async def test_another_payload_may_follow_a_rejected_one_in_the_same_pass(api, client):
-    async def otherwise(obj, ctx):
+    async def apply_other_payload(obj, ctx):
         try:
             await ctx.apply(fl.ConfigMap("c", data={"no key/": "1"}))
         except Invalid:
             await ctx.apply(fl.ConfigMap("c", data={"a": "1"}))
 
     await client.create(Parent("p", api.namespace, spec={}))
-    async with operator(otherwise).running(api.transport(), namespaces=[api.namespace]) as running:
+    async with operator(apply_other_payload).running(api.transport(), namespaces=[api.namespace]) as running:
         await running.wait_until_idle()
         assert (await client.get(fl.ConfigMap, "c", api.namespace))["data"] == {"a": "1"}
 
 
 async def test_failed_pass_prunes_nothing(api, client):
-    async def half(obj, ctx):
+    async def fail_after_first_child(obj, ctx):
         for name in obj.spec["children"]:
             await ctx.apply(fl.ConfigMap(name))
         if obj.spec.get("fail"):
             raise ValueError("half way")
 
     await client.create(Parent("p", api.namespace, spec={"children": ["a", "b"]}))
-    async with operator(half).running(api.transport(), namespaces=[api.namespace], tries=3) as running:
+    async with operator(fail_after_first_child).running(
+        api.transport(), namespaces=[api.namespace], tries=3
+    ) as running:
         await running.wait_until_idle()
         change = {"spec": {"children": ["a"], "fail": True}}
         await running.wait_until_seen(await client.patch(Parent, "p", api.namespace, change, type=PatchType.MERGE))
@@ -143,22 +147,22 @@ async def test_failed_pass_prunes_nothing(api, client):
 async def test_foreign_object_is_reported_in_the_condition_and_not_changed(api, client, caplog):
     await client.create(fl.ConfigMap("a", api.namespace, data={"by": "hand"}))
     await client.create(Parent("p", api.namespace, spec={"children": ["a"]}))
-    async with operator(each).running(api.transport(), namespaces=[api.namespace], tries=3) as running:
+    async with operator(apply_children).running(api.transport(), namespaces=[api.namespace], tries=3) as running:
         await running.wait_until_idle()
-    ready = (await client.get(Parent, "p", api.namespace)).condition("Ready")
-    assert (ready["status"], ready["reason"]) == ("False", "ForeignObject")
-    assert "choose another name" in ready["message"]
-    assert "adopt" not in ready["message"]  # The reader of a condition has kubectl, not the code.
+    ready_condition = (await client.get(Parent, "p", api.namespace)).condition("Ready")
+    assert (ready_condition["status"], ready_condition["reason"]) == ("False", "ForeignObject")
+    assert "choose another name" in ready_condition["message"]
+    assert "adopt" not in ready_condition["message"]  # The reader of a condition has kubectl, not the code.
     assert "adopt=True" in caplog.text
     assert (await client.get(fl.ConfigMap, "a", api.namespace))["data"] == {"by": "hand"}
 
 
 async def test_create_makes_an_object_once_and_keeps_later_edits(api, client):
-    async def make(obj, ctx):
+    async def create_child(obj, ctx):
         await ctx.create(fl.ConfigMap("settings", data={"colour": "blue"}))
 
     await client.create(Parent("p", api.namespace, spec={}))
-    async with operator(make).running(api.transport(), namespaces=[api.namespace]) as running:
+    async with operator(create_child).running(api.transport(), namespaces=[api.namespace]) as running:
         await running.wait_until_idle()
         edit = {"data": {"colour": "red"}}
         await running.wait_until_seen(
@@ -170,12 +174,12 @@ async def test_create_makes_an_object_once_and_keeps_later_edits(api, client):
 
 
 async def test_failure_is_recorded_as_an_event(api, client):
-    async def fail(obj, ctx):
+    async def record_failure(obj, ctx):
         ctx.event("Noticed", "something of note")
         raise fl.Terminal("BadSpec", "the colour is unknown")
 
     await client.create(Parent("p", api.namespace, spec={}))
-    async with operator(fail).running(api.transport(), namespaces=[api.namespace]) as running:
+    async with operator(record_failure).running(api.transport(), namespaces=[api.namespace]) as running:
         await running.wait_until_idle()
     events = (await client.list(fl.Event, api.namespace)).items
     recorded = {(event["type"], event["reason"], event["message"]) for event in events}
@@ -183,36 +187,36 @@ async def test_failure_is_recorded_as_an_event(api, client):
 
 
 async def test_delete_spares_an_object_that_was_recreated(api, client):
-    seen = []
+    reads = []
 
-    async def remove(obj, ctx):
-        old = await ctx.live.get(fl.ConfigMap, "victim")
-        if old is not None and not seen:
-            seen.append(old.uid)
+    async def delete_victim(obj, ctx):
+        victim = await ctx.live.get(fl.ConfigMap, "victim")
+        if victim is not None and not reads:
+            reads.append(victim.uid)
             await client.delete(fl.ConfigMap, "victim", api.namespace)
             await client.create(fl.ConfigMap("victim", api.namespace))
-            await ctx.delete(old)
+            await ctx.delete(victim)
 
     await client.create(fl.ConfigMap("victim", api.namespace))
     await client.create(Parent("p", api.namespace, spec={}))
-    async with operator(remove).running(api.transport(), namespaces=[api.namespace]) as running:
+    async with operator(delete_victim).running(api.transport(), namespaces=[api.namespace]) as running:
         await running.wait_until_idle()
-        assert (await client.get(fl.ConfigMap, "victim", api.namespace)).uid != seen[0]
+        assert (await client.get(fl.ConfigMap, "victim", api.namespace)).uid != reads[0]
 
 
 async def test_cache_sees_a_write_of_the_plain_client(api, client):
-    seen = []
+    reads = []
 
     async def write(obj, ctx):
-        if not seen:
+        if not reads:
             await ctx.unguarded.create(fl.ConfigMap("raw", api.namespace))
-            seen.append(ctx.get(fl.ConfigMap, "raw") is not None)
+            reads.append(ctx.get(fl.ConfigMap, "raw") is not None)
             await ctx.unguarded.delete(fl.ConfigMap, "raw", api.namespace)
-            seen.append(ctx.get(fl.ConfigMap, "raw") is None)
+            reads.append(ctx.get(fl.ConfigMap, "raw") is None)
 
     await client.create(Parent("p", api.namespace, spec={}))
     async with operator(write).running(api.transport(), namespaces=[api.namespace]) as running:
         await running.wait_until_idle()
-    assert seen == [True, True]
+    assert reads == [True, True]
     with pytest.raises(NotFound):
         await client.get(fl.ConfigMap, "raw", api.namespace)

@@ -29,7 +29,7 @@ def operator():
         ctx.status(phase=replica.status.get("phase", "Pending"))
 
     @op.cleanup(Thing)
-    async def leave(obj, ctx):
+    async def cleanup(obj, ctx):
         edge = ctx.cluster("edge")
         replica = edge.get(Replica, obj.name)
         if replica is not None:
@@ -38,7 +38,7 @@ def operator():
     return op
 
 
-class Two:
+class TwoClusters:
     """The own cluster and a cluster named edge, in virtual time."""
 
     async def start(self):
@@ -56,14 +56,14 @@ class Two:
 
 @asynccontextmanager
 async def two_clusters():
-    yield await Two().start()
+    yield await TwoClusters().start()
 
 
 def test_change_in_another_cluster_starts_a_pass_and_cleanup_reaches_it():
-    async def test(two):
-        home, edge = two.clients["home"], two.clients["edge"]
+    async def test(clusters):
+        home, edge = clusters.clients["home"], clusters.clients["edge"]
         await home.create(Thing("a", "default", spec={"size": 3}))
-        async with two.running(operator()) as running:
+        async with clusters.running(operator()) as running:
             await running.wait_until_idle()
             replica = await edge.get(Replica, "a", "default")
             assert replica.spec == {"size": 3}
@@ -81,26 +81,28 @@ def test_change_in_another_cluster_starts_a_pass_and_cleanup_reaches_it():
 
 
 def test_passes_start_only_after_every_cluster_has_listed():
-    async def test(two):
-        await two.clients["home"].create(Thing("a", "default", spec={"size": 3}))
-        edge = two.servers["edge"].transport()
-        down = asyncio.Event()
+    async def test(clusters):
+        await clusters.clients["home"].create(Thing("a", "default", spec={"size": 3}))
+        edge = clusters.servers["edge"].transport()
+        edge_watch_allowed = asyncio.Event()
 
-        class Slow:
+        class SlowEdgeTransport:
             async def request(self, request):
                 return await edge.request(request)
 
             async def stream(self, request):
-                await down.wait()
+                await edge_watch_allowed.wait()
                 return await edge.stream(request)
 
             async def close(self): ...
 
-        async with operator().running(two.servers["home"].transport(), two.world, clusters={"edge": Slow()}) as running:
+        async with operator().running(
+            clusters.servers["home"].transport(), clusters.world, clusters={"edge": SlowEdgeTransport()}
+        ) as running:
             await asyncio.sleep(5)
             assert [name for name in running.readiness_problems() if name.endswith("at edge")]
-            assert (await two.clients["home"].get(Thing, "a", "default")).finalizers == []
-            down.set()
+            assert (await clusters.clients["home"].get(Thing, "a", "default")).finalizers == []
+            edge_watch_allowed.set()
             await running.wait_until_idle()
             assert running.readiness_problems() == {}
 
@@ -108,9 +110,9 @@ def test_passes_start_only_after_every_cluster_has_listed():
 
 
 def test_lease_of_the_own_cluster_guards_writes_to_others():
-    async def test(two):
-        await two.clients["home"].create(Thing("a", "default", spec={"size": 3}))
-        async with two.running(operator(), lease_namespace="default") as running:
+    async def test(clusters):
+        await clusters.clients["home"].create(Thing("a", "default", spec={"size": 3}))
+        async with clusters.running(operator(), lease_namespace="default") as running:
             await running.wait_until_idle()
             running.lease._until = float("-inf")
             with pytest.raises(ConnectionError, match="may not hold the lease"):
@@ -133,7 +135,7 @@ def test_impossible_cluster_declarations_are_rejected_with_the_remedy():
 
 
 def test_sync_handler_writes_to_another_cluster():
-    async def test(two):
+    async def test(clusters):
         op = fl.Operator("tester")
 
         @op.reconcile(Thing, watches={fl.select(Replica, cluster="edge"): None})
@@ -141,11 +143,11 @@ def test_sync_handler_writes_to_another_cluster():
             replica = ctx.cluster("edge").apply(Replica(obj.name, spec={"size": 3}))
             ctx.status(seen=replica.uid)
 
-        await two.clients["home"].create(Thing("thing", "default", spec={}))
-        async with two.running(op) as running:
+        await clusters.clients["home"].create(Thing("thing", "default", spec={}))
+        async with clusters.running(op) as running:
             await running.wait_until_idle()
             assert running.failures == {}
-        replica = await two.clients["edge"].get(Replica, "thing", "default")
-        assert (await two.clients["home"].get(Thing, "thing", "default")).status["seen"] == replica.uid
+        replica = await clusters.clients["edge"].get(Replica, "thing", "default")
+        assert (await clusters.clients["home"].get(Thing, "thing", "default")).status["seen"] == replica.uid
 
     run_in_virtual_time(test, two_clusters)

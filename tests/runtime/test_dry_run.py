@@ -10,23 +10,25 @@ from fairlead.writes import Writer, delete
 
 
 async def test_dry_run_stores_nothing_for_any_verb(api):
-    plain = Client(api.transport(), fl.World())
-    dry = Client(DryRunTransport(api.transport()), fl.World())
-    made = await plain.create(fl.ConfigMap("settings", api.namespace, data={"colour": "red"}))
-    await dry.create(fl.ConfigMap("other", api.namespace))
-    await dry.replace(fl.Object({**made, "data": {"colour": "blue"}}))
-    await dry.patch(fl.ConfigMap, "settings", api.namespace, {"data": None}, type=PatchType.MERGE)
-    await dry.apply(fl.ConfigMap("settings", api.namespace, data={"size": "1"}), field_manager="test")
-    await dry.delete(fl.ConfigMap, "settings", api.namespace)
-    await dry.delete(fl.ConfigMap, "settings", api.namespace, uid=made.uid, resource_version=made.resource_version)
-    await delete(Writer(dry, fl.World(), "test"), fl.ConfigMap, made, unchanged=True)
-    left = (await plain.list(fl.ConfigMap, api.namespace)).items
-    assert [(obj.name, obj.resource_version) for obj in left] == [("settings", made.resource_version)]
+    stored_client = Client(api.transport(), fl.World())
+    dry_run_client = Client(DryRunTransport(api.transport()), fl.World())
+    created = await stored_client.create(fl.ConfigMap("settings", api.namespace, data={"colour": "red"}))
+    await dry_run_client.create(fl.ConfigMap("other", api.namespace))
+    await dry_run_client.replace(fl.Object({**created, "data": {"colour": "blue"}}))
+    await dry_run_client.patch(fl.ConfigMap, "settings", api.namespace, {"data": None}, type=PatchType.MERGE)
+    await dry_run_client.apply(fl.ConfigMap("settings", api.namespace, data={"size": "1"}), field_manager="test")
+    await dry_run_client.delete(fl.ConfigMap, "settings", api.namespace)
+    await dry_run_client.delete(
+        fl.ConfigMap, "settings", api.namespace, uid=created.uid, resource_version=created.resource_version
+    )
+    await delete(Writer(dry_run_client, fl.World(), "test"), fl.ConfigMap, created, unchanged=True)
+    remaining = (await stored_client.list(fl.ConfigMap, api.namespace)).items
+    assert [(obj.name, obj.resource_version) for obj in remaining] == [("settings", created.resource_version)]
 
 
 async def test_dry_run_checks_preconditions(api):
-    plain = Client(api.transport(), fl.World())
-    dry = Client(DryRunTransport(api.transport()), fl.World())
-    await plain.create(fl.ConfigMap("settings", api.namespace))
+    stored_client = Client(api.transport(), fl.World())
+    dry_run_client = Client(DryRunTransport(api.transport()), fl.World())
+    await stored_client.create(fl.ConfigMap("settings", api.namespace))
     with pytest.raises(Conflict):
-        await dry.delete(fl.ConfigMap, "settings", api.namespace, uid="another")
+        await dry_run_client.delete(fl.ConfigMap, "settings", api.namespace, uid="another")

@@ -11,7 +11,7 @@ from fairlead.testing import virtual
 
 
 @contextlib.asynccontextmanager
-async def recording(server):
+async def recorder_on(server):
     recorder = Recorder(server, virtual.world(), "greeter", "greeter-1")
     task = asyncio.create_task(recorder.run())
     yield recorder
@@ -19,7 +19,7 @@ async def recording(server):
     await asyncio.gather(task, return_exceptions=True)
 
 
-def about(name="hello"):
+def object_reference(name="hello"):
     obj = ConfigMap(name, "default")
     obj["metadata"]["uid"] = f"uid-{name}"
     return Object(obj)
@@ -27,9 +27,9 @@ def about(name="hello"):
 
 def test_equal_events_are_counted_in_one_object(server):
     async def test():
-        async with recording(server) as recorder:
+        async with recorder_on(server) as recorder:
             for _ in range(100):
-                recorder.record(about(), "Failed", "no such \x1b[31m thing", warning=True)
+                recorder.record(object_reference(), "Failed", "no such \x1b[31m thing", warning=True)
                 await asyncio.sleep(1)
             await recorder.flush()
             (event,) = server.objects.values()
@@ -45,10 +45,10 @@ def test_equal_events_are_counted_in_one_object(server):
 
 def test_different_events_are_different_objects(server):
     async def test():
-        async with recording(server) as recorder:
-            recorder.record(about(), "Applied", "one")
-            recorder.record(about(), "Applied", "two")
-            recorder.record(about("other"), "Applied", "two")
+        async with recorder_on(server) as recorder:
+            recorder.record(object_reference(), "Applied", "one")
+            recorder.record(object_reference(), "Applied", "two")
+            recorder.record(object_reference("other"), "Applied", "two")
             await recorder.flush()
             assert sorted(event["message"] for event in server.objects.values()) == ["one", "two", "two"]
 
@@ -57,10 +57,10 @@ def test_different_events_are_different_objects(server):
 
 def test_events_of_one_object_are_limited_and_others_are_not(server):
     async def test():
-        async with recording(server) as recorder:
+        async with recorder_on(server) as recorder:
             for number in range(100):
-                recorder.record(about(), "Talking", f"number {number}")
-            recorder.record(about("quiet"), "Talking", "once")
+                recorder.record(object_reference(), "Talking", f"number {number}")
+            recorder.record(object_reference("quiet"), "Talking", "once")
             await recorder.flush()
             names = [event["involvedObject"]["name"] for event in server.objects.values()]
             assert (names.count("hello"), names.count("quiet")) == (25, 1)
@@ -70,11 +70,11 @@ def test_events_of_one_object_are_limited_and_others_are_not(server):
 
 def test_expired_event_is_created_again(server):
     async def test():
-        async with recording(server) as recorder:
-            recorder.record(about(), "Failed", "again")
+        async with recorder_on(server) as recorder:
+            recorder.record(object_reference(), "Failed", "again")
             await recorder.flush()
             server.objects.clear()
-            recorder.record(about(), "Failed", "again")
+            recorder.record(object_reference(), "Failed", "again")
             await recorder.flush()
             assert [event["count"] for event in server.objects.values()] == [2]
 
@@ -83,12 +83,12 @@ def test_expired_event_is_created_again(server):
 
 def test_failed_event_write_is_logged(server, caplog):
     async def test():
-        async with recording(server) as recorder:
-            server.fail = UnknownOutcome("lost")
-            recorder.record(about(), "Failed", "one")
+        async with recorder_on(server) as recorder:
+            server.failure_to_raise = UnknownOutcome("lost")
+            recorder.record(object_reference(), "Failed", "one")
             await recorder.flush()
-            server.fail = None
-            recorder.record(about(), "Failed", "two")
+            server.failure_to_raise = None
+            recorder.record(object_reference(), "Failed", "two")
             await recorder.flush()
             assert [event["message"] for event in server.objects.values()] == ["two"]
 
@@ -97,11 +97,11 @@ def test_failed_event_write_is_logged(server, caplog):
 
 
 def test_flush_sends_a_cancelled_event_once(server):
-    async def stopped(after_arrival):
+    async def flush_after_cancelling(after_arrival):
         server.objects.clear()
         server.delay = 1.0
-        async with recording(server) as recorder:
-            recorder.record(about(), "Failed", "last words")
+        async with recorder_on(server) as recorder:
+            recorder.record(object_reference(), "Failed", "last words")
             await asyncio.sleep(0.5)
             if after_arrival:
                 (name,) = (series.name for series, _ in recorder._series.values())
@@ -111,7 +111,7 @@ def test_flush_sends_a_cancelled_event_once(server):
         return [event["message"] for event in server.objects.values()]
 
     async def test():
-        assert await stopped(after_arrival=False) == ["last words"]
-        assert await stopped(after_arrival=True) == ["last words"]
+        assert await flush_after_cancelling(after_arrival=False) == ["last words"]
+        assert await flush_after_cancelling(after_arrival=True) == ["last words"]
 
     virtual.run(test())

@@ -11,7 +11,7 @@ from fairlead.server.faults import Fault, Plan
 Thing = fl.kind("test.example.com/v1", "Thing")
 
 
-TROUBLE = [
+FAULTS = [
     Fault(drop="before", probability=0.05, user_agent="tester*"),
     Fault(status=429, probability=0.05, user_agent="tester*"),
     Fault(status=503, probability=0.03, user_agent="tester*"),
@@ -26,8 +26,8 @@ TROUBLE = [
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_children_match_their_parents_after_faults(virtually, seed, caplog):
-    async def test(bed):
+def test_children_match_their_parents_after_faults(run_in_virtual_time, seed, caplog):
+    async def test(cluster):
         op = fl.Operator("tester")
 
         @op.reconcile(Thing, owns=[fl.ConfigMap])
@@ -37,58 +37,60 @@ def test_children_match_their_parents_after_faults(virtually, seed, caplog):
             ctx.status(turn=obj.spec["turn"])
 
         @op.cleanup(Thing)
-        async def leave(obj, ctx):
+        async def cleanup(obj, ctx):
             ctx.log.debug("leaving")
 
-        chance = random.Random(seed)
+        rng = random.Random(seed)
 
-        def spec(turn):
-            return {"turn": turn, "children": chance.sample("abcd", chance.randint(0, 4))}
+        def spec(round_number):
+            return {"turn": round_number, "children": rng.sample("abcd", rng.randint(0, 4))}
 
         specs = {}
         for number in range(8):
             specs[f"t{number}"] = spec(0)
-            await bed.make(f"t{number}", spec=specs[f"t{number}"])
-        async with bed.running(op) as running:
-            faults = bed.server.inject(Plan(TROUBLE, seed))  # Not earlier: a failing discovery would delay the start.
-            for turn in range(1, 40):
-                await asyncio.sleep(chance.expovariate(2))
-                name = f"t{chance.randrange(10)}"
+            await cluster.create(f"t{number}", spec=specs[f"t{number}"])
+        async with cluster.running(op) as running:
+            faults = cluster.server.inject(
+                Plan(FAULTS, seed)
+            )  # Not earlier: a failing discovery would delay the start.
+            for round_number in range(1, 40):
+                await asyncio.sleep(rng.expovariate(2))
+                name = f"t{rng.randrange(10)}"
                 if name not in specs:
-                    specs[name] = spec(turn)
-                    await bed.make(name, spec=specs[name])
-                elif chance.random() < 0.15:
-                    await bed.client.delete(Thing, name, "default")
+                    specs[name] = spec(round_number)
+                    await cluster.create(name, spec=specs[name])
+                elif rng.random() < 0.15:
+                    await cluster.client.delete(Thing, name, "default")
                     del specs[name]
                     await asyncio.sleep(40)  # Longer than any back-off, so its cleanup has run.
                 else:
-                    specs[name] = spec(turn)
-                    await bed.edit(name, spec=specs[name])
-                if chance.random() < 0.2:
+                    specs[name] = spec(round_number)
+                    await cluster.patch_thing(name, spec=specs[name])
+                if rng.random() < 0.2:
                     faults.cut()
-                if chance.random() < 0.2 and (children := (await bed.client.list(fl.ConfigMap, "default")).items):
-                    await bed.client.delete(fl.ConfigMap, chance.choice(children).name, "default")
+                if rng.random() < 0.2 and (children := (await cluster.client.list(fl.ConfigMap, "default")).items):
+                    await cluster.client.delete(fl.ConfigMap, rng.choice(children).name, "default")
             assert set(faults.counts) >= {"drop", "429", "delay"}
-            bed.server.inject(Plan())
+            cluster.server.inject(Plan())
             faults.cut()
             await asyncio.sleep(60)
             await running.wait_until_idle()
             assert running.failures == {}
             assert await running.find_differences() == []
-            things = {thing.name: thing for thing in (await bed.client.list(Thing, "default")).items}
+            things = {thing.name: thing for thing in (await cluster.client.list(Thing, "default")).items}
             assert {name: thing.spec for name, thing in things.items()} == specs
             for thing in things.values():
                 assert thing.is_true("Ready")
                 assert thing.status["turn"] == thing.spec["turn"]
-            children = {child.name: child for child in (await bed.client.list(fl.ConfigMap, "default")).items}
+            children = {child.name: child for child in (await cluster.client.list(fl.ConfigMap, "default")).items}
             assert {name: child["data"]["turn"] for name, child in children.items()} == {
                 f"{name}-{child}": str(spec["turn"]) for name, spec in specs.items() for child in spec["children"]
             }
             for child in children.values():
                 assert child.metadata["ownerReferences"][0]["uid"] == things[child.name.split("-")[0]].uid
-            before = len(bed.wire.requests)
+            request_count = len(cluster.transport.requests)
             running.resync()
             await running.wait_until_idle()
-            assert len(bed.wire.requests) == before, "and then it is quiet"
+            assert len(cluster.transport.requests) == request_count, "and then it is quiet"
 
-    virtually(test)
+    run_in_virtual_time(test)

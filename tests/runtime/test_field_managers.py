@@ -17,7 +17,7 @@ async def client(api):
     return client
 
 
-def release(data, *, also=(), **options):
+def operator_applying(data, *, more_kinds=(), **options):
     op = fl.Operator("tester", **options)
 
     @op.reconcile(Thing, owns=[fl.ConfigMap])
@@ -25,25 +25,25 @@ def release(data, *, also=(), **options):
         await ctx.apply(fl.ConfigMap("child", data=data))
         await ctx.apply(fl.ConfigMap("unowned", data=data), owned=False)
 
-    for kind in also:
+    for kind in more_kinds:
         op.reconcile(kind)(lambda obj, ctx: None)
     return op
 
 
-async def once(op, api):
+async def run_until_idle(op, api):
     async with op.running(api.transport(), namespaces=[api.namespace]) as running:
         await running.wait_until_idle()
         assert running.failures == {}
 
 
 def managers(child):
-    return sorted(e["manager"] for e in child.metadata["managedFields"] if e["operation"] == "Apply")
+    return sorted(entry["manager"] for entry in child.metadata["managedFields"] if entry["operation"] == "Apply")
 
 
 async def test_second_controller_does_not_change_the_first_field_manager(api, client):
     await client.create(Thing("a", api.namespace, spec={}))
-    await once(release({"kept": "1", "dropped": "1"}), api)
-    await once(release({"kept": "2"}, also=[Other]), api)
+    await run_until_idle(operator_applying({"kept": "1", "dropped": "1"}), api)
+    await run_until_idle(operator_applying({"kept": "2"}, more_kinds=[Other]), api)
     child = await client.get(fl.ConfigMap, "child", api.namespace)
     assert child["data"] == {"kept": "2"}
     assert managers(child) == ["tester/thing"]
@@ -54,18 +54,18 @@ async def test_field_of_a_former_manager_is_removed_when_left_out(api, client, n
     """Without `formerly`, a field that is left out stays, because the old field manager still owns it."""
     thing = await client.create(Thing("a", api.namespace, spec={}))
     owner = {"apiVersion": Thing.api_version, "kind": "Thing", "name": "a", "uid": thing.uid, "controller": True}
-    before = {"kept": "1", "dropped": "1"}
-    for made, refs in (("child", [{**owner, "blockOwnerDeletion": True}]), ("unowned", [])):
-        body = fl.ConfigMap(made, api.namespace, data=before)
-        body["metadata"] |= {"ownerReferences": refs} if refs else {}
+    old_data = {"kept": "1", "dropped": "1"}
+    for child_name, owner_references in (("child", [{**owner, "blockOwnerDeletion": True}]), ("unowned", [])):
+        body = fl.ConfigMap(child_name, api.namespace, data=old_data)
+        body["metadata"] |= {"ownerReferences": owner_references} if owner_references else {}
         await client.apply(body, field_manager="greeter")
-    naive = await client.apply(
+    applied_without_formerly = await client.apply(
         fl.ConfigMap("child", api.namespace, data={"kept": "1"}), field_manager="tester/thing", dry_run=True
     )
-    assert naive["data"] == before
-    theirs = fl.ConfigMap(name, api.namespace, data={"foreign": "x"})
-    await client.apply(theirs, field_manager="somebody", force=False)
-    await once(release({"kept": "2"}, formerly=("greeter",)), api)
+    assert applied_without_formerly["data"] == old_data
+    foreign_config_map = fl.ConfigMap(name, api.namespace, data={"foreign": "x"})
+    await client.apply(foreign_config_map, field_manager="somebody", force=False)
+    await run_until_idle(operator_applying({"kept": "2"}, formerly=("greeter",)), api)
     child = await client.get(fl.ConfigMap, name, api.namespace)
     assert child["data"] == {"kept": "2", "foreign": "x"}
     assert managers(child) == ["somebody", "tester/thing"]
@@ -77,6 +77,6 @@ async def test_children_of_a_former_field_manager_are_pruned(api, client):
     body = fl.ConfigMap("old", api.namespace, data={"a": "b"})
     body["metadata"]["ownerReferences"] = [owner]
     await client.apply(body, field_manager="greeter")
-    await once(release({"a": "b"}, formerly=("greeter",)), api)
-    names = {one.name for one in (await client.list(fl.ConfigMap, api.namespace)).items}
+    await run_until_idle(operator_applying({"a": "b"}, formerly=("greeter",)), api)
+    names = {config_map.name for config_map in (await client.list(fl.ConfigMap, api.namespace)).items}
     assert names & {"old", "child", "unowned"} == {"child", "unowned"}

@@ -23,7 +23,7 @@ def greeter():
     return module
 
 
-async def eventually(client, namespace, name):
+async def wait_for_greeting(client, namespace, name):
     async with asyncio.timeout(10):
         while True:
             with contextlib.suppress(NotFound):
@@ -31,27 +31,27 @@ async def eventually(client, namespace, name):
             await asyncio.sleep(0.01)
 
 
-async def test_greeter_creates_its_config_map_and_then_sends_nothing(api, greeter, counting):
+async def test_greeter_creates_its_config_map_and_then_sends_nothing(api, greeter, recording_transport):
     client = Client(api.transport(), fl.World())
     await install_missing(client, [greeter.Greeting])
     await client.create(greeter.Greeting("hello", api.namespace, spec={"who": "world"}))
-    wire = counting(api.transport())
-    async with greeter.op.running(wire, namespaces=[api.namespace]) as running:
+    transport = recording_transport(api.transport())
+    async with greeter.op.running(transport, namespaces=[api.namespace]) as running:
         await running.wait_until_idle()
-        made = await client.get(fl.ConfigMap, "hello", api.namespace)
-        assert made["data"] == {"text": "Hello, world"}
+        config_map = await client.get(fl.ConfigMap, "hello", api.namespace)
+        assert config_map["data"] == {"text": "Hello, world"}
         greeting = await client.get(greeter.Greeting, "hello", api.namespace)
         assert greeting.is_true("Ready")
         assert greeting.status["observedGeneration"] == 1
-        assert made.metadata["ownerReferences"][0]["uid"] == greeting.uid
+        assert config_map.metadata["ownerReferences"][0]["uid"] == greeting.uid
 
-        wire.requests.clear()
+        transport.requests.clear()
         for _ in range(3):
             running.resync()
             await running.wait_until_idle()
-        assert wire.requests == [], "a steady state sends nothing"
-        counted = running.metrics.registry.get_sample_value
-        assert counted("controller_runtime_reconcile_total", {"controller": "greeting", "result": "success"}) >= 4
+        assert transport.requests == [], "a steady state sends nothing"
+        metric_value = running.metrics.registry.get_sample_value
+        assert metric_value("controller_runtime_reconcile_total", {"controller": "greeting", "result": "success"}) >= 4
 
         change = {"spec": {"who": "moon"}}
         await running.wait_until_seen(
@@ -61,6 +61,6 @@ async def test_greeter_creates_its_config_map_and_then_sends_nothing(api, greete
         assert (await client.get(fl.ConfigMap, "hello", api.namespace))["data"] == {"text": "Hello, moon"}
 
         await client.delete(fl.ConfigMap, "hello", api.namespace)
-        assert (await eventually(client, api.namespace, "hello"))["data"] == {"text": "Hello, moon"}
+        assert (await wait_for_greeting(client, api.namespace, "hello"))["data"] == {"text": "Hello, moon"}
         await running.wait_until_idle()
         assert running.failures == {}

@@ -9,13 +9,13 @@ import pytest
 import fairlead as fl
 
 Thing = fl.kind("test.example.com/v1", "Thing")
-HERE = r"test_handler_mistakes\.py:"
+THIS_FILE = r"test_handler_mistakes\.py:"
 
 
 def line_of(function, text):
     """The line number of the first line in the function's source that contains the text."""
-    lines, first = inspect.getsourcelines(function)
-    return next(first + number for number, line in enumerate(lines) if text in line)
+    lines, first_line = inspect.getsourcelines(function)
+    return next(first_line + number for number, line in enumerate(lines) if text in line)
 
 
 def operator(reconcile, **options):
@@ -24,16 +24,16 @@ def operator(reconcile, **options):
     return op
 
 
-def ready_message(virtually, caplog, reconcile):
+def run_and_get_ready_message(run_in_virtual_time, caplog, reconcile):
     """Run one object through the handler and return the message of its Ready condition."""
 
-    async def test(bed):
-        await bed.make("thing")
-        async with bed.running(operator(reconcile, owns=[fl.ConfigMap])):
+    async def test(cluster):
+        await cluster.create("thing")
+        async with cluster.running(operator(reconcile, owns=[fl.ConfigMap])):
             await asyncio.sleep(1)
-        return (await bed.thing("thing")).condition("Ready")["message"]
+        return (await cluster.get_thing("thing")).condition("Ready")["message"]
 
-    message = virtually(test)
+    message = run_in_virtual_time(test)
     assert "Traceback" not in caplog.text
     return message
 
@@ -44,12 +44,14 @@ def ready_message(virtually, caplog, reconcile):
 def test_reconcile_handler_without_context_is_rejected():
     def greet(obj): ...
 
-    with pytest.raises(fl.errors.DeclarationError, match=rf"{HERE}\d+: greet\(obj\) .* called as greet\(obj, ctx\)"):
+    with pytest.raises(
+        fl.errors.DeclarationError, match=rf"{THIS_FILE}\d+: greet\(obj\) .* called as greet\(obj, ctx\)"
+    ):
         operator(greet)
 
 
 def test_cleanup_handler_without_context_is_rejected():
-    with pytest.raises(fl.errors.DeclarationError, match=HERE):
+    with pytest.raises(fl.errors.DeclarationError, match=THIS_FILE):
         fl.Operator("tester").cleanup(Thing)(lambda obj: None)
 
 
@@ -63,7 +65,7 @@ def test_hook_without_resources_is_rejected():
 
 
 def test_timer_without_argument_is_rejected():
-    with pytest.raises(fl.errors.DeclarationError, match=HERE):
+    with pytest.raises(fl.errors.DeclarationError, match=THIS_FILE):
         fl.Operator("tester").timer(5)(lambda: None)
 
 
@@ -71,20 +73,22 @@ def test_timer_without_argument_is_rejected():
 def test_async_function_that_nothing_awaits_is_rejected(name):
     async def choose(obj): ...
 
-    declare = {
+    declarations = {
         "when": lambda: operator(lambda obj, ctx: None, when=choose),
         "watches": lambda: operator(lambda obj, ctx: None, watches={fl.Secret: choose}),
         "index": lambda: fl.Operator("tester").index(Thing, "name")(choose),
     }
-    with pytest.raises(fl.errors.DeclarationError, match=rf"{HERE}\d+: choose is not awaited: make it a plain `def`"):
-        declare[name]()
+    with pytest.raises(
+        fl.errors.DeclarationError, match=rf"{THIS_FILE}\d+: choose is not awaited: make it a plain `def`"
+    ):
+        declarations[name]()
 
 
 @pytest.mark.parametrize("decorator", ["reconcile", "cleanup"])
 def test_decorator_without_a_kind_is_rejected(decorator):
     def handler(obj, ctx): ...
 
-    with pytest.raises(fl.errors.DeclarationError, match=rf"{HERE}\d+: @op.{decorator} needs a kind first"):
+    with pytest.raises(fl.errors.DeclarationError, match=rf"{THIS_FILE}\d+: @op.{decorator} needs a kind first"):
         getattr(fl.Operator("tester"), decorator)(handler)
 
 
@@ -93,7 +97,7 @@ def test_decorator_without_a_kind_is_rejected(decorator):
     [({"owns": fl.ConfigMap}, r"owns=\[fl.ConfigMap\]"), ({"watches": [fl.Secret]}, r"watches=\{fl.Secret: None\}")],
 )
 def test_wrong_type_of_owns_or_watches_is_rejected(options, remedy):
-    with pytest.raises(fl.errors.DeclarationError, match=rf"{HERE}\d+: .*{remedy}"):
+    with pytest.raises(fl.errors.DeclarationError, match=rf"{THIS_FILE}\d+: .*{remedy}"):
         operator(lambda obj, ctx: None, **options)
 
 
@@ -113,107 +117,111 @@ def test_unknown_field_of_a_payload_names_the_line_and_the_similar_field():
 # At the first pass
 
 
-def test_returned_value_is_reported_with_the_remedy(virtually, caplog):
+def test_returned_value_is_reported_with_the_remedy(run_in_virtual_time, caplog):
     async def reconcile(obj, ctx):
         return {"phase": "Done"}
 
-    message = ready_message(virtually, caplog, reconcile)
+    message = run_and_get_ready_message(run_in_virtual_time, caplog, reconcile)
     line = reconcile.__code__.co_firstlineno
     assert f"test_handler_mistakes.py:{line}: reconcile returned a value of type dict" in message
     assert "raise fl.RequeueAfter(seconds)" in message
 
 
-def test_returned_outcome_is_reported(virtually, caplog):
+def test_returned_outcome_is_reported(run_in_virtual_time, caplog):
     async def reconcile(obj, ctx):
         return fl.RequeueAfter(5)
 
-    assert "returned fl.RequeueAfter, which has no effect" in ready_message(virtually, caplog, reconcile)
+    assert "returned fl.RequeueAfter, which has no effect" in run_and_get_ready_message(
+        run_in_virtual_time, caplog, reconcile
+    )
 
 
-def test_coroutine_returned_by_a_plain_function_is_reported(virtually, caplog):
+def test_coroutine_returned_by_a_plain_function_is_reported(run_in_virtual_time, caplog):
     async def work(obj, ctx): ...
 
     def reconcile(obj, ctx):
         return work(obj, ctx)
 
-    assert "reconcile returned a coroutine that nothing awaits" in ready_message(virtually, caplog, reconcile)
+    assert "reconcile returned a coroutine that nothing awaits" in run_and_get_ready_message(
+        run_in_virtual_time, caplog, reconcile
+    )
 
 
-def test_forgotten_await_is_reported_at_the_line_of_the_call(virtually, caplog):
+def test_forgotten_await_is_reported_at_the_line_of_the_call(run_in_virtual_time, caplog):
     async def reconcile(obj, ctx):
         ctx.apply(fl.ConfigMap("child", data={}))
 
-    message = ready_message(virtually, caplog, reconcile)
+    message = run_and_get_ready_message(run_in_virtual_time, caplog, reconcile)
     line = line_of(reconcile, "ctx.apply")
     assert f"test_handler_mistakes.py:{line}: the result of apply(…) was never awaited" in message
 
 
-def test_forgotten_await_is_reported_when_its_result_is_used(virtually, caplog):
+def test_forgotten_await_is_reported_when_its_result_is_used(run_in_virtual_time, caplog):
     async def reconcile(obj, ctx):
         child = ctx.apply(fl.ConfigMap("child", data={}))
         ctx.status(child=child.name)
 
-    assert "apply(…) was never awaited" in ready_message(virtually, caplog, reconcile)
+    assert "apply(…) was never awaited" in run_and_get_ready_message(run_in_virtual_time, caplog, reconcile)
 
 
-def test_error_before_an_await_is_not_mistaken_for_a_forgotten_await(virtually, caplog):
+def test_error_before_an_await_is_not_mistaken_for_a_forgotten_await(run_in_virtual_time, caplog):
     async def reconcile(obj, ctx):
-        await asyncio.gather(ctx.apply(fl.ConfigMap("child", data={})), fail())
+        await asyncio.gather(ctx.apply(fl.ConfigMap("child", data={})), raise_error())
 
-    def fail():
+    def raise_error():
         raise fl.errors.UserError("no such colour")
 
-    assert ready_message(virtually, caplog, reconcile) == "no such colour"
+    assert run_and_get_ready_message(run_in_virtual_time, caplog, reconcile) == "no such colour"
 
 
-def test_gathered_and_scheduled_writes_count_as_awaited(virtually, caplog):
-    async def test(bed):
+def test_gathered_and_scheduled_writes_count_as_awaited(run_in_virtual_time, caplog):
+    async def test(cluster):
         async def reconcile(obj, ctx):
             await asyncio.gather(*(ctx.apply(fl.ConfigMap(name, data={})) for name in "ab"))
             task = asyncio.create_task(ctx.apply(fl.ConfigMap("c", data={})))
             await task
 
-        await bed.make("thing")
-        async with bed.running(operator(reconcile, owns=[fl.ConfigMap])) as running:
+        await cluster.create("thing")
+        async with cluster.running(operator(reconcile, owns=[fl.ConfigMap])) as running:
             await running.wait_until_idle()
-        assert (await bed.thing("thing")).is_true("Ready")
+        assert (await cluster.get_thing("thing")).is_true("Ready")
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
 @pytest.mark.parametrize("hook", ["startup", "shutdown"])
-def test_coroutine_returned_by_a_hook_is_reported(virtually, hook):
+def test_coroutine_returned_by_a_hook_is_reported(run_in_virtual_time, hook):
     async def connect(resources): ...
 
-    async def test(bed):
+    async def test(cluster):
         op = fl.Operator("tester")
         getattr(op, hook)(lambda resources: connect(resources))
-        with pytest.raises(fl.errors.HandlerError, match=rf"{HERE}\d+: <lambda> returned a coroutine"):
-            async with bed.running(op):
+        with pytest.raises(fl.errors.HandlerError, match=rf"{THIS_FILE}\d+: <lambda> returned a coroutine"):
+            async with cluster.running(op):
                 pass
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_coroutine_returned_by_a_timer_is_reported(virtually, caplog):
+def test_coroutine_returned_by_a_timer_is_reported(run_in_virtual_time, caplog):
     async def work(view): ...
 
-    async def test(bed):
+    async def test(cluster):
         op = fl.Operator("tester")
         op.timer(1)(lambda view: work(view))
-        async with bed.running(op):
+        async with cluster.running(op):
             await asyncio.sleep(1.5)
 
-    virtually(test)
-    assert re.search(rf"{HERE}\d+: <lambda> returned a coroutine", caplog.text)
+    run_in_virtual_time(test)
+    assert re.search(rf"{THIS_FILE}\d+: <lambda> returned a coroutine", caplog.text)
     assert "Traceback" not in caplog.text
 
 
 # Raised outcomes
 
 
-def test_outcome_raised_by_a_helper_ends_the_pass_and_keeps_the_status(virtually):
-    async def test(bed):
+def test_outcome_raised_by_a_helper_ends_the_pass_and_keeps_the_status(run_in_virtual_time):
+    async def test(cluster):
         calls = []
 
         def stop_here():
@@ -224,19 +232,19 @@ def test_outcome_raised_by_a_helper_ends_the_pass_and_keeps_the_status(virtually
             ctx.status(phase="Polling")
             stop_here()
 
-        await bed.make("thing")
-        async with bed.running(operator(reconcile)) as running:
+        await cluster.create("thing")
+        async with cluster.running(operator(reconcile)) as running:
             await running.wait_until_idle()
             calls.clear()
             await asyncio.sleep(1001)
-        thing = await bed.thing("thing")
+        thing = await cluster.get_thing("thing")
         assert (thing.status["phase"], thing.is_true("Ready"), len(calls)) == ("Polling", True, 10)
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_requeue_after_prunes_and_wait_does_not(virtually):
-    async def test(bed):
+def test_requeue_after_prunes_and_wait_does_not(run_in_virtual_time):
+    async def test(cluster):
         outcome = fl.Wait("NotYet")
 
         async def reconcile(obj, ctx):
@@ -244,18 +252,18 @@ def test_requeue_after_prunes_and_wait_does_not(virtually):
                 await ctx.apply(fl.ConfigMap(name, data={}))
             raise outcome
 
-        await bed.make("thing", spec={"children": ["a", "b"]})
-        async with bed.running(operator(reconcile, owns=[fl.ConfigMap])) as running:
+        await cluster.create("thing", spec={"children": ["a", "b"]})
+        async with cluster.running(operator(reconcile, owns=[fl.ConfigMap])) as running:
             await running.wait_until_idle()
-            await bed.edit("thing", spec={"children": ["a"]})
+            await cluster.patch_thing("thing", spec={"children": ["a"]})
             await asyncio.sleep(1)
-            assert {obj.name for obj in (await bed.client.list(fl.ConfigMap, "default")).items} >= {"a", "b"}
+            assert {obj.name for obj in (await cluster.client.list(fl.ConfigMap, "default")).items} >= {"a", "b"}
             outcome = fl.RequeueAfter(60)
             running.resync()
             await asyncio.sleep(1)
-            assert "b" not in {obj.name for obj in (await bed.client.list(fl.ConfigMap, "default")).items}
+            assert "b" not in {obj.name for obj in (await cluster.client.list(fl.ConfigMap, "default")).items}
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
 def test_negative_requeue_after_is_rejected():
@@ -266,16 +274,16 @@ def test_negative_requeue_after_is_rejected():
 # Tracebacks
 
 
-def test_traceback_is_logged_once_while_retries_fail_in_the_same_way(virtually, caplog):
-    async def test(bed):
+def test_traceback_is_logged_once_while_retries_fail_in_the_same_way(run_in_virtual_time, caplog):
+    async def test(cluster):
         async def reconcile(obj, ctx):
             raise KeyError("colour")
 
-        await bed.make("thing")
-        async with bed.running(operator(reconcile)):
+        await cluster.create("thing")
+        async with cluster.running(operator(reconcile)):
             await asyncio.sleep(60)
 
-    virtually(test)
+    run_in_virtual_time(test)
     assert caplog.text.count("KeyError: 'colour' (as before)") > 3
     assert caplog.text.count("Traceback") == 1
     assert "handlers.py" not in caplog.text, "the traceback starts in the handler"

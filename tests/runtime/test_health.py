@@ -15,15 +15,15 @@ async def test_health_endpoint_returns_503_with_problems_and_200_without():
         Health("127.0.0.1", 0, healthy=dict, ready=lambda: problems, metrics=metrics) as health,
         aiohttp.ClientSession(f"http://127.0.0.1:{health.port}") as session,
     ):
-        async with session.get("/healthz") as answer:
-            assert (answer.status, await answer.text()) == (200, "ok\n")
-        async with session.get("/readyz") as answer:
-            assert (answer.status, await answer.text()) == (503, "Greeting: the watch has not been fed\n")
+        async with session.get("/healthz") as response:
+            assert (response.status, await response.text()) == (200, "ok\n")
+        async with session.get("/readyz") as response:
+            assert (response.status, await response.text()) == (503, "Greeting: the watch has not been fed\n")
         problems.clear()
-        async with session.get("/readyz") as answer:
-            assert answer.status == 200
-        async with session.get("/metrics") as answer:
-            assert 'rest_client_requests_total{code="200"' in await answer.text()
+        async with session.get("/readyz") as response:
+            assert response.status == 200
+        async with session.get("/metrics") as response:
+            assert 'rest_client_requests_total{code="200"' in await response.text()
 
 
 async def test_address_in_use_is_reported_with_the_remedy():

@@ -17,26 +17,26 @@ def lease(server, world, identity, **options):
     return Lease(server, world, "greeter", "default", identity, **options)
 
 
-def holder(server):
+def read_holder(server):
     return server.objects["greeter"]["spec"]["holderIdentity"]
 
 
 @in_virtual_time
 async def test_second_candidate_waits_until_the_first_releases(server):
     world = virtual.world()
-    first, second = lease(server, world, "a"), lease(server, world, "b")
-    await first.acquire()
-    keeping = asyncio.create_task(first.keep())
-    waiting = asyncio.create_task(second.acquire())
+    first_lease, second_lease = lease(server, world, "a"), lease(server, world, "b")
+    await first_lease.acquire()
+    keep_task = asyncio.create_task(first_lease.keep())
+    acquire_task = asyncio.create_task(second_lease.acquire())
     await asyncio.sleep(120)
-    assert not waiting.done()
-    assert first.seconds_left() > 0 >= second.seconds_left()
-    keeping.cancel()
-    await first.release()
-    assert first.seconds_left() <= 0
+    assert not acquire_task.done()
+    assert first_lease.seconds_left() > 0 >= second_lease.seconds_left()
+    keep_task.cancel()
+    await first_lease.release()
+    assert first_lease.seconds_left() <= 0
     start = world.clock.monotonic()
-    await waiting
-    assert holder(server) == "b"
+    await acquire_task
+    assert read_holder(server) == "b"
     assert world.clock.monotonic() - start < 3
     assert server.objects["greeter"]["spec"]["leaseTransitions"] == 1
 
@@ -45,15 +45,15 @@ async def test_second_candidate_waits_until_the_first_releases(server):
 def test_successor_leads_only_after_the_holder_has_given_up(server, silent_for):
     async def test():
         world = virtual.world()
-        first, second = lease(server, world, "a"), lease(server, world, "b")
-        await first.acquire()  # Then it never renews.
+        first_lease, second_lease = lease(server, world, "a"), lease(server, world, "b")
+        await first_lease.acquire()  # Then it never renews.
         await asyncio.sleep(silent_for)
-        waiting = asyncio.create_task(second.acquire())
-        while not waiting.done():
-            assert not (first.seconds_left() > 0 and second.seconds_left() > 0)
+        acquire_task = asyncio.create_task(second_lease.acquire())
+        while not acquire_task.done():
+            assert not (first_lease.seconds_left() > 0 and second_lease.seconds_left() > 0)
             await asyncio.sleep(0.1)
-        assert second.seconds_left() > 0 >= first.seconds_left()
-        assert first.seconds_left() <= -5  # the margin
+        assert second_lease.seconds_left() > 0 >= first_lease.seconds_left()
+        assert first_lease.seconds_left() <= -5  # the margin
 
     virtual.run(test())
 
@@ -61,89 +61,89 @@ def test_successor_leads_only_after_the_holder_has_given_up(server, silent_for):
 @in_virtual_time
 async def test_holder_that_cannot_renew_gives_up_before_the_lease_ends(server):
     world = virtual.world()
-    first = lease(server, world, "a", duration=15.0)
-    await first.acquire()
-    server.fail = NotSent("refused")
+    first_lease = lease(server, world, "a", duration=15.0)
+    await first_lease.acquire()
+    server.failure_to_raise = NotSent("refused")
     start = world.clock.monotonic()
-    await first.keep()
+    await first_lease.keep()
     assert 9.0 <= world.clock.monotonic() - start <= 10.0
-    assert first.seconds_left() <= 0
+    assert first_lease.seconds_left() <= 0
 
 
 @in_virtual_time
 async def test_hanging_renewal_does_not_outlast_the_lease(server):
     world = virtual.world()
-    first = lease(server, world, "a")
-    await first.acquire()
+    first_lease = lease(server, world, "a")
+    await first_lease.acquire()
     server.delay = 3600
     start = world.clock.monotonic()
-    await first.keep()
+    await first_lease.keep()
     assert world.clock.monotonic() - start <= 10.0
 
 
 @in_virtual_time
 async def test_foreign_edit_of_the_lease_does_not_lose_it(server):
     world = virtual.world()
-    slow = []
-    first = lease(server, world, "a", on_slow_renewal=lambda: slow.append(1))
-    await first.acquire()
-    keeping = asyncio.create_task(first.keep())
+    slow_renewals = []
+    first_lease = lease(server, world, "a", on_slow_renewal=lambda: slow_renewals.append(1))
+    await first_lease.acquire()
+    keep_task = asyncio.create_task(first_lease.keep())
     for _ in range(10):
         await asyncio.sleep(7)
         obj = dict(server.objects["greeter"])
         server._store({**obj, "metadata": {**obj["metadata"], "labels": {"team": "b"}}})
-    assert not keeping.done()
-    assert first.seconds_left() > 0
+    assert not keep_task.done()
+    assert first_lease.seconds_left() > 0
     assert server.objects["greeter"]["metadata"]["labels"] == {"team": "b"}
-    assert len(slow) in (9, 10), "each edit makes one renewal read first, and nothing else does"
-    keeping.cancel()
+    assert len(slow_renewals) in (9, 10), "each edit makes one renewal read first, and nothing else does"
+    keep_task.cancel()
 
 
 @in_virtual_time
 async def test_holder_stops_when_its_lease_was_taken(server):
     world = virtual.world()
-    first = lease(server, world, "a")
-    await first.acquire()
-    keeping = asyncio.create_task(first.keep())
+    first_lease = lease(server, world, "a")
+    await first_lease.acquire()
+    keep_task = asyncio.create_task(first_lease.keep())
     obj = dict(server.objects["greeter"])
     server._store({**obj, "spec": {**obj["spec"], "holderIdentity": "thief"}})
-    await keeping
-    assert first.seconds_left() <= 0
-    await first.release()
-    assert holder(server) == "thief"
+    await keep_task
+    assert first_lease.seconds_left() <= 0
+    await first_lease.release()
+    assert read_holder(server) == "thief"
 
 
-class Suspending:
+class SuspendingClock:
     """A clock that counts a suspend, while the clock of the event loop does not."""
 
     def __init__(self):
         self._inner = virtual.VirtualClock()
-        self.asleep = 0.0
+        self.suspended_seconds = 0.0
 
     def now(self):
-        return self._inner.now() + self.asleep
+        return self._inner.now() + self.suspended_seconds
 
     def monotonic(self):
-        return self._inner.monotonic() + self.asleep
+        return self._inner.monotonic() + self.suspended_seconds
 
 
 @in_virtual_time
 async def test_no_write_is_sent_on_the_old_lease_after_a_suspend(server):
-    clock = Suspending()
+    clock = SuspendingClock()
     world = fl.World.seeded(clock, 0)
-    first = lease(server, world, "a")
-    await first.acquire()
-    wire = Wire()
-    fenced = FencedTransport(wire, first)
-    await fenced.request(HttpRequest("PATCH", "/x"))
-    clock.asleep = 3600.0  # one hour of suspend
+    first_lease = lease(server, world, "a")
+    await first_lease.acquire()
+    send_recorder = SendRecorder()
+    fenced_transport = FencedTransport(send_recorder, first_lease)
+    await fenced_transport.request(HttpRequest("PATCH", "/x"))
+    clock.suspended_seconds = 3600.0  # one hour of suspend
     with pytest.raises(NotLeading):
-        await fenced.request(HttpRequest("PATCH", "/x"))
-    assert len(wire.sent) == 1
-    await first.keep()  # It gives up immediately.
+        await fenced_transport.request(HttpRequest("PATCH", "/x"))
+    assert len(send_recorder.sent) == 1
+    await first_lease.keep()  # It gives up immediately.
 
 
-class Wire:
+class SendRecorder:
     def __init__(self):
         self.sent = []
 
@@ -153,30 +153,34 @@ class Wire:
     async def close(self): ...
 
 
-class Lead:
-    def __init__(self, left):
-        self._left = left
+class FakeLease:
+    def __init__(self, seconds_left):
+        self._seconds_left = seconds_left
 
     def seconds_left(self):
-        return self._left
+        return self._seconds_left
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 async def test_write_is_not_sent_without_the_lease(method):
-    wire = Wire()
+    send_recorder = SendRecorder()
     with pytest.raises(NotLeading):
-        await FencedTransport(wire, Lead(0.0)).request(HttpRequest(method, "/api/v1/pods"))
-    assert wire.sent == []
+        await FencedTransport(send_recorder, FakeLease(0.0)).request(HttpRequest(method, "/api/v1/pods"))
+    assert send_recorder.sent == []
 
 
 async def test_read_is_sent_without_the_lease():
-    wire = Wire()
-    await FencedTransport(wire, Lead(0.0)).request(HttpRequest("GET", "/api/v1/pods", timeout=30.0))
-    assert wire.sent == [("GET", 30.0)]
+    send_recorder = SendRecorder()
+    await FencedTransport(send_recorder, FakeLease(0.0)).request(HttpRequest("GET", "/api/v1/pods", timeout=30.0))
+    assert send_recorder.sent == [("GET", 30.0)]
 
 
-@pytest.mark.parametrize(("asked", "left", "sent"), [(30.0, 4.0, 4.0), (2.0, 4.0, 2.0), (None, 4.0, 4.0)])
-async def test_deadline_of_a_write_is_before_the_end_of_the_lease(asked, left, sent):
-    wire = Wire()
-    await FencedTransport(wire, Lead(left)).request(HttpRequest("PATCH", "/api/v1/pods", timeout=asked))
-    assert wire.sent == [("PATCH", sent)]
+@pytest.mark.parametrize(
+    ("requested_timeout", "seconds_left", "expected_timeout"), [(30.0, 4.0, 4.0), (2.0, 4.0, 2.0), (None, 4.0, 4.0)]
+)
+async def test_deadline_of_a_write_is_before_the_end_of_the_lease(requested_timeout, seconds_left, expected_timeout):
+    send_recorder = SendRecorder()
+    await FencedTransport(send_recorder, FakeLease(seconds_left)).request(
+        HttpRequest("PATCH", "/api/v1/pods", timeout=requested_timeout)
+    )
+    assert send_recorder.sent == [("PATCH", expected_timeout)]

@@ -24,16 +24,16 @@ class Clock:
 
 
 @pytest.fixture(params=["text", "json"])
-def form(request):
+def log_format(request):
     return request.param
 
 
 @pytest.fixture
-def lines(form):
+def lines(log_format):
     stream = io.StringIO()
     logger = logging.getLogger("fairlead.test_logs")
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(logs.Formatter(World(clock=Clock()), form))
+    handler.setFormatter(logs.Formatter(World(clock=Clock()), log_format))
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False
@@ -41,14 +41,14 @@ def lines(form):
     logger.removeHandler(handler)
 
 
-def test_log_line_has_the_key_and_the_reconcile_id(lines, form):
+def test_log_line_has_the_key_and_the_reconcile_id(lines, log_format):
     logger, read = lines
     with logs.fields(controller="greeter", namespace="default", name="hello", reconcile="ab12"):
         logger.info("applied %s", "greeting")
     logger.info("outside")
-    inside, outside = read()
-    if form == "json":
-        assert json.loads(inside) == {
+    line_inside_pass, line_outside_pass = read()
+    if log_format == "json":
+        assert json.loads(line_inside_pass) == {
             "time": "2026-01-01T00:00:00.250000Z",
             "level": "info",
             "logger": "fairlead.test_logs",
@@ -58,12 +58,12 @@ def test_log_line_has_the_key_and_the_reconcile_id(lines, form):
             "name": "hello",
             "reconcile": "ab12",
         }
-        assert "name" not in json.loads(outside)
+        assert "name" not in json.loads(line_outside_pass)
     else:
-        assert inside == (
+        assert line_inside_pass == (
             "2026-01-01T00:00:00.250Z INFO    [default/hello] applied greeting controller=greeter reconcile=ab12"
         )
-        assert "[" not in outside
+        assert "[" not in line_outside_pass
 
 
 async def test_thread_of_asyncio_keeps_the_log_fields(lines):
@@ -73,7 +73,7 @@ async def test_thread_of_asyncio_keeps_the_log_fields(lines):
     assert "hello" in read()[0]
 
 
-def test_object_content_cannot_forge_log_lines(lines, form):
+def test_object_content_cannot_forge_log_lines(lines, log_format):
     logger, read = lines
     with logs.fields(name="evil\x1b[2J"):
         logger.info("message %s", "a\nERROR forged\x1b]0;title\x07\u202e")
@@ -84,8 +84,8 @@ def test_object_content_cannot_forge_log_lines(lines, form):
 @pytest.mark.parametrize("key", ["data", "stringData"])
 def test_values_of_secrets_are_never_logged(lines, key):
     logger, read = lines
-    note = {"kubectl.kubernetes.io/last-applied-configuration": '{"data": "aHVudGVyMg=="}'}
-    secret = Secret("credentials", annotations=note, **{key: {"password": "aHVudGVyMg=="}})
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": '{"data": "aHVudGVyMg=="}'}
+    secret = Secret("credentials", annotations=annotations, **{key: {"password": "aHVudGVyMg=="}})
     logger.info("got %s", secret)
     logger.info(secret)
     logger.info("list %s", [{"items": [secret]}])
@@ -95,7 +95,7 @@ def test_values_of_secrets_are_never_logged(lines, key):
     assert secret[key] == {"password": "aHVudGVyMg=="}
 
 
-def test_traceback_is_escaped_line_by_line(lines, form):
+def test_traceback_is_escaped_line_by_line(lines, log_format):
     logger, read = lines
     try:
         raise ValueError("bad \x1b[31m value")
@@ -111,16 +111,16 @@ def test_unknown_log_format_names_the_choices():
         logs.Formatter(World(), "xml")
 
 
-class Unprintable:
+class RaisesInStr:
     def __str__(self):
         raise RuntimeError("no text")
 
 
-@pytest.mark.parametrize("line", [("%d of them", "many"), ("%s", Unprintable()), (Unprintable(),), ("%s %s", 1)])
-def test_message_that_cannot_be_formatted_is_still_logged(form, line):
+@pytest.mark.parametrize("line", [("%d of them", "many"), ("%s", RaisesInStr()), (RaisesInStr(),), ("%s %s", 1)])
+def test_message_that_cannot_be_formatted_is_still_logged(log_format, line):
     record = logging.LogRecord("somebody", logging.WARNING, "their.py", 7, line[0], line[1:], None)
-    line = logs.Formatter(World(clock=Clock()), form).format(record)
-    assert "their.py line 7" in (json.loads(line)["message"] if form == "json" else line)
+    line = logs.Formatter(World(clock=Clock()), log_format).format(record)
+    assert "their.py line 7" in (json.loads(line)["message"] if log_format == "json" else line)
 
 
 def test_stack_info_is_logged(lines):
@@ -140,8 +140,10 @@ def test_warnings_and_thread_exceptions_are_logged():
         thread.start()
         thread.join()
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
-    warned, ended = (json.loads(line) for line in done.stderr.splitlines())
-    assert "old ways" in warned["message"]
-    assert ended["message"] == "thread walker ended with an exception"
-    assert "ZeroDivisionError" in ended["exception"]
+    process = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60
+    )
+    warning_line, thread_line = (json.loads(line) for line in process.stderr.splitlines())
+    assert "old ways" in warning_line["message"]
+    assert thread_line["message"] == "thread walker ended with an exception"
+    assert "ZeroDivisionError" in thread_line["exception"]

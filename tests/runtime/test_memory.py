@@ -8,61 +8,61 @@ import fairlead as fl
 Thing = fl.kind("test.example.com/v1", "Thing")
 
 
-def test_deleted_objects_leave_no_memory_behind(virtually):
+def test_deleted_objects_leave_no_memory_behind(run_in_virtual_time):
     """Deleted objects with unique names, some of them failing or migrated, leave no entry in any container."""
 
-    async def test(bed):
+    async def test(cluster):
         async def reconcile(obj, ctx):
             await ctx.migrate(obj, fields=["spec.size"], managers=["somebody-else"])
             await ctx.apply(fl.ConfigMap(obj.name, data={"a": "b"}))
             if obj.spec.get("bad"):
                 raise ValueError("no such colour")
 
-        async def leave(obj, ctx):
+        async def cleanup(obj, ctx):
             for child in ctx.children(fl.ConfigMap):
                 await ctx.delete(child)
 
         op = fl.Operator("tester")
         op.reconcile(Thing, owns=[fl.ConfigMap])(reconcile)
-        op.cleanup(Thing)(leave)
+        op.cleanup(Thing)(cleanup)
 
-        async def come(names):
+        async def create_things(names):
             for name in names:
-                await bed.make(name, spec={"bad": name.endswith("5")})
+                await cluster.create(name, spec={"bad": name.endswith("5")})
             await asyncio.sleep(20)
 
-        async def go(names):
+        async def delete_things(names):
             for name in names:
-                await bed.client.delete(Thing, name, "default")
+                await cluster.client.delete(Thing, name, "default")
             await running.wait_until_idle()
-            return await deep_size(running)
+            return await count_container_entries(running)
 
-        async with bed.running(op) as running:
-            await come(["first"])
-            before = await go(["first"])
+        async with cluster.running(op) as running:
+            await create_things(["first"])
+            size_before = await delete_things(["first"])
             names = [f"thing-{number}" for number in range(40)]
-            await come(names)
-            assert await deep_size(running) > before + len(names)
-            assert await go(names) == before
+            await create_things(names)
+            assert await count_container_entries(running) > size_before + len(names)
+            assert await delete_things(names) == size_before
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-async def deep_size(running):
+async def count_container_entries(running):
     """Return the number of entries in all containers of the run, without Events, whose number is limited."""
     await asyncio.sleep(120)  # Bookmarks end the overlay of own writes.
-    named = vars(running.services) | vars(running)
-    todo = [named[name] for name in named.keys() - {"recorder", "_recorder", "metrics", "services"}]
-    seen, count, ours = set(), 0, ("fairlead.cache", "fairlead.queue", "fairlead.writes", "fairlead.runtime")
-    while todo:
-        one = todo.pop()
-        if id(one) in seen:
+    attributes = vars(running.services) | vars(running)
+    pending = [attributes[name] for name in attributes.keys() - {"recorder", "_recorder", "metrics", "services"}]
+    seen_ids, count, own_modules = set(), 0, ("fairlead.cache", "fairlead.queue", "fairlead.writes", "fairlead.runtime")
+    while pending:
+        value = pending.pop()
+        if id(value) in seen_ids:
             continue
-        seen.add(id(one))
-        if isinstance(one, dict | list | set | collections.deque):
-            count += len(one)
-            todo += [*one.keys(), *one.values()] if isinstance(one, dict) else one
-        elif type(one).__module__.startswith(ours):
-            names = [*getattr(one, "__dict__", ()), *getattr(type(one), "__slots__", ())]
-            todo += [getattr(one, name) for name in names if name != "_services"]
+        seen_ids.add(id(value))
+        if isinstance(value, dict | list | set | collections.deque):
+            count += len(value)
+            pending += [*value.keys(), *value.values()] if isinstance(value, dict) else value
+        elif type(value).__module__.startswith(own_modules):
+            names = [*getattr(value, "__dict__", ()), *getattr(type(value), "__slots__", ())]
+            pending += [getattr(value, name) for name in names if name != "_services"]
     return count

@@ -9,17 +9,17 @@ from fairlead.client.client import PatchType
 Thing = fl.kind("test.example.com/v1", "Thing")
 
 
-def test_each_own_write_is_recorded_in_the_cache_exactly_once(virtually, monkeypatch):
-    recorded = []
-    writing = Cache.writing
+def test_each_own_write_is_recorded_in_the_cache_exactly_once(run_in_virtual_time, monkeypatch):
+    recorded_writes = []
+    original_writing = Cache.writing
 
     @contextlib.contextmanager
-    def counted(self, kind, namespace):
-        recorded.append(kind.kind)
-        with writing(self, kind, namespace) as own:
-            yield own
+    def recording_writing(self, kind, namespace):
+        recorded_writes.append(kind.kind)
+        with original_writing(self, kind, namespace) as own_write:
+            yield own_write
 
-    monkeypatch.setattr(Cache, "writing", counted)
+    monkeypatch.setattr(Cache, "writing", recording_writing)
     op = fl.Operator("tester")
 
     @op.reconcile(Thing, owns=[fl.ConfigMap])
@@ -36,16 +36,16 @@ def test_each_own_write_is_recorded_in_the_cache_exactly_once(virtually, monkeyp
     async def cleanup(obj, ctx):
         pass
 
-    async def test(bed):
-        await bed.make("x", spec={"turn": 1})
-        async with bed.running(op) as running:
+    async def test(cluster):
+        await cluster.create("x", spec={"turn": 1})
+        async with cluster.running(op) as running:
             await running.wait_until_idle()
-            await bed.edit("x", spec={"turn": 2})
+            await cluster.patch_thing("x", spec={"turn": 2})
             await running.wait_until_idle()
-            await bed.client.delete(Thing, "x", "default")
+            await cluster.client.delete(Thing, "x", "default")
             await running.wait_until_idle()
-        writes = [path for method, path, _ in bed.wire.requests if method != "GET" and "/events" not in path]
+        writes = [path for method, path, _ in cluster.transport.requests if method != "GET" and "/events" not in path]
         assert len(writes) >= 8
-        assert len(recorded) == len(writes)
+        assert len(recorded_writes) == len(writes)
 
-    virtually(test)
+    run_in_virtual_time(test)

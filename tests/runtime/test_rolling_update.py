@@ -11,10 +11,10 @@ import fairlead as fl
 from fairlead.client.client import PatchType
 
 Thing = fl.kind("test.example.com/v1", "Thing")
-OLD, NEW = {"text": "same", "dropped": "x"}, {"text": "same", "added": "y"}
+OLD_DATA, NEW_DATA = {"text": "same", "dropped": "x"}, {"text": "same", "added": "y"}
 
 
-def release(data):
+def operator_applying(data):
     op = fl.Operator("tester")
 
     @op.reconcile(Thing, owns=[fl.ConfigMap])
@@ -25,55 +25,65 @@ def release(data):
 
 
 @pytest.fixture
-def recording(counting):
-    class Recording(counting):
+def child_recorder(recording_transport):
+    class ChildRecorder(recording_transport):
         """Records the child after each write of the operators."""
 
-        def __init__(self, inner, enough=1_000):
+        def __init__(self, inner, expected_writes=1_000):
             super().__init__(inner)
-            self.states, self.enough, self.seen_enough = [], enough, asyncio.Event()
+            self.states, self.expected_writes, self.has_expected_writes = [], expected_writes, asyncio.Event()
 
         async def request(self, request):
-            answer = await super().request(request)
+            response = await super().request(request)
             if request.method == "PATCH" and request.path.endswith("/configmaps/x"):
-                self.states.append(json.loads(answer.body)["data"])
-                if len(self.states) >= self.enough:
-                    self.seen_enough.set()
-            return answer
+                self.states.append(json.loads(response.body)["data"])
+                if len(self.states) >= self.expected_writes:
+                    self.has_expected_writes.set()
+            return response
 
-    return Recording
+    return ChildRecorder
 
 
-def test_rolling_update_with_a_lease_changes_the_child_once(virtually, recording):
-    async def test(bed):
-        await bed.make("x")
-        wire = recording(bed.server.transport())
-        async with AsyncExitStack() as new, AsyncExitStack() as old:
-            await old.enter_async_context(release(OLD).running(wire, bed.world, lease_namespace="default"))
+def test_rolling_update_with_a_lease_changes_the_child_once(run_in_virtual_time, child_recorder):
+    async def test(cluster):
+        await cluster.create("x")
+        child_transport = child_recorder(cluster.server.transport())
+        async with AsyncExitStack() as new_run, AsyncExitStack() as old_run:
+            await old_run.enter_async_context(
+                operator_applying(OLD_DATA).running(child_transport, cluster.world, lease_namespace="default")
+            )
             await asyncio.sleep(30)
-            await new.enter_async_context(release(NEW).running(wire, bed.world, lease_namespace="default"))
-            theirs = {"data": {"theirs": "z"}}
-            await bed.client.patch(fl.ConfigMap, "x", "default", theirs, type=PatchType.MERGE)
+            await new_run.enter_async_context(
+                operator_applying(NEW_DATA).running(child_transport, cluster.world, lease_namespace="default")
+            )
+            foreign_patch = {"data": {"theirs": "z"}}
+            await cluster.client.patch(fl.ConfigMap, "x", "default", foreign_patch, type=PatchType.MERGE)
             for number in range(5):  # Both releases see these changes.
-                await bed.edit("x", spec={"round": number})
+                await cluster.patch_thing("x", spec={"round": number})
                 await asyncio.sleep(10)
-            assert wire.states == [OLD]
-            await old.aclose()
+            assert child_transport.states == [OLD_DATA]
+            await old_run.aclose()
             await asyncio.sleep(30)
-            assert wire.states == [OLD, NEW | {"theirs": "z"}]
+            assert child_transport.states == [OLD_DATA, NEW_DATA | {"theirs": "z"}]
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_rolling_update_without_a_lease_flaps_fields(virtually, recording):
+def test_rolling_update_without_a_lease_flaps_fields(run_in_virtual_time, child_recorder):
     """See docs/explanation/leader-election.md: both releases are one field manager, so the last apply wins."""
 
-    async def test(bed):
-        await bed.make("x")
-        wire = recording(bed.server.transport(), enough=40)
-        async with release(OLD).running(wire, bed.world), release(NEW).running(wire, bed.world):
-            await wire.seen_enough.wait()
-        assert {frozenset(state.items()) for state in wire.states} == {frozenset(OLD.items()), frozenset(NEW.items())}
-        assert sum(one != other for one, other in itertools.pairwise(wire.states)) > 30
+    async def test(cluster):
+        await cluster.create("x")
+        child_transport = child_recorder(cluster.server.transport(), expected_writes=40)
+        async with (
+            operator_applying(OLD_DATA).running(child_transport, cluster.world),
+            operator_applying(NEW_DATA).running(child_transport, cluster.world),
+        ):
+            await child_transport.has_expected_writes.wait()
+        assert {frozenset(state.items()) for state in child_transport.states} == {
+            frozenset(OLD_DATA.items()),
+            frozenset(NEW_DATA.items()),
+        }
+        assert sum(earlier != later for earlier, later in itertools.pairwise(child_transport.states)) > 30
 
-    virtually(test)
+    run_in_virtual_time(test)

@@ -23,29 +23,29 @@ def operator(function=None, name="tester", **options):
     return op
 
 
-def test_stop_waits_for_started_passes_and_starts_no_new_ones(virtually):
-    async def test(bed):
-        started, ended = [], []
+def test_stop_waits_for_started_passes_and_starts_no_new_ones(run_in_virtual_time):
+    async def test(cluster):
+        started, ended_names = [], []
 
         async def reconcile(obj, ctx):
             started.append(obj.name)
             await asyncio.sleep(10)
             ctx.status(phase="Done")
-            ended.append(obj.name)
+            ended_names.append(obj.name)
 
         for name in "abc":
-            await bed.make(name)
-        async with bed.running(operator(reconcile, concurrency=1)) as running:
+            await cluster.create(name)
+        async with cluster.running(operator(reconcile, concurrency=1)) as running:
             await asyncio.sleep(5)
             del running
-        assert (len(started), len(ended)) == (1, 1)
-        assert (await bed.thing(ended[0])).status["phase"] == "Done"  # The pass could still write.
+        assert (len(started), len(ended_names)) == (1, 1)
+        assert (await cluster.get_thing(ended_names[0])).status["phase"] == "Done"  # The pass could still write.
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_stop_does_not_wait_forever(virtually):
-    async def test(bed):
+def test_stop_does_not_wait_forever(run_in_virtual_time):
+    async def test(cluster):
         cancelled = []
 
         async def reconcile(obj, ctx):
@@ -55,39 +55,39 @@ def test_stop_does_not_wait_forever(virtually):
                 cancelled.append(obj.name)
                 raise
 
-        await bed.make("thing")
-        async with bed.running(operator(reconcile, timeout=7200)):
+        await cluster.create("thing")
+        async with cluster.running(operator(reconcile, timeout=7200)):
             await asyncio.sleep(1)
-            before = bed.world.clock.monotonic()
+            before = cluster.world.clock.monotonic()
         assert cancelled == ["thing"]
-        assert 20 <= bed.world.clock.monotonic() - before <= 30
+        assert 20 <= cluster.world.clock.monotonic() - before <= 30
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_cancelling_run_stops_gracefully(virtually):
-    async def test(bed):
-        ended = []
+def test_cancelling_run_stops_gracefully(run_in_virtual_time):
+    async def test(cluster):
+        ended_names = []
 
         async def reconcile(obj, ctx):
             await asyncio.sleep(3)
-            ended.append(obj.name)
+            ended_names.append(obj.name)
 
-        await bed.make("thing")
+        await cluster.create("thing")
         op = operator(reconcile)
-        run = asyncio.create_task(op.run(bed.server.transport(), bed.world))
+        run = asyncio.create_task(op.run(cluster.server.transport(), cluster.world))
         await asyncio.sleep(1)
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
             await run
-        assert ended == ["thing"]
+        assert ended_names == ["thing"]
         assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_hooks_run_before_and_after_and_share_resources(virtually):
-    async def test(bed):
+def test_hooks_run_before_and_after_and_share_resources(run_in_virtual_time):
+    async def test(cluster):
         log = []
 
         async def reconcile(obj, ctx):
@@ -101,54 +101,54 @@ def test_hooks_run_before_and_after_and_share_resources(virtually):
             resources["admin"] = "a client"
 
         @op.shutdown
-        def leave(resources):
+        def disconnect(resources):
             log.append(("shutdown", resources["admin"]))
 
-        await bed.make("thing")
-        async with bed.running(op, resources={"url": "http://x"}) as running:
+        await cluster.create("thing")
+        async with cluster.running(op, resources={"url": "http://x"}) as running:
             await running.wait_until_idle()
         assert log[0] == ("startup", {"url": "http://x"})
         assert ("reconcile", "a client") in log
         assert log[-1] == ("shutdown", "a client")
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_failed_startup_hook_is_raised_after_the_shutdown_hooks(virtually):
-    async def test(bed):
+def test_failed_startup_hook_is_raised_after_the_shutdown_hooks(run_in_virtual_time):
+    async def test(cluster):
         log = []
         op = operator()
         op.startup(lambda resources: 1 / 0)
         op.shutdown(lambda resources: log.append("shutdown"))
         with pytest.raises(HookFailed, match="ZeroDivisionError"):
-            async with bed.running(op):
+            async with cluster.running(op):
                 pass
         assert log == ["shutdown"]
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_timer_continues_after_a_failure(virtually, caplog):
-    async def test(bed):
+def test_timer_continues_after_a_failure(run_in_virtual_time, caplog):
+    async def test(cluster):
         ticks = []
         op = operator()
 
         @op.timer(60)
         async def sweep(view):
-            ticks.append(bed.world.clock.monotonic())
+            ticks.append(cluster.world.clock.monotonic())
             if len(ticks) == 1:
                 raise ValueError("not yet")
 
-        async with bed.running(op):
+        async with cluster.running(op):
             await asyncio.sleep(601)
         assert len(ticks) == 10
 
-    virtually(test)
+    run_in_virtual_time(test)
     assert "timer sweep failed" in caplog.text
 
 
-def test_sync_handler_runs_in_a_thread_with_the_same_context(virtually):
-    async def test(bed):
+def test_sync_handler_runs_in_a_thread_with_the_same_context(run_in_virtual_time):
+    async def test(cluster):
         threads = []
 
         def reconcile(obj, ctx):
@@ -158,50 +158,50 @@ def test_sync_handler_runs_in_a_thread_with_the_same_context(virtually):
             ctx.decide(lambda draft: draft.spec.__setitem__("seen", True))
             ctx.status(phase="Done")
 
-        await bed.make("thing")
-        async with bed.running(operator(reconcile)) as running:
+        await cluster.create("thing")
+        async with cluster.running(operator(reconcile)) as running:
             await running.wait_until_idle()
         assert threads[0] is False
-        thing = await bed.thing("thing")
+        thing = await cluster.get_thing("thing")
         assert (thing.spec["seen"], thing.status["phase"], thing.is_true("Ready")) == (True, "Done", True)
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
 async def test_slow_sync_handler_keeps_its_key_until_it_ends():
     from fairlead.runtime.handlers import HandlerTimeout, call_handler
 
-    release, ended = threading.Event(), []
+    release, ended_names = threading.Event(), []
 
-    def slow(obj, ctx):
+    def wait_for_release(obj, ctx):
         release.wait(10)
         with pytest.raises(TimeoutError):
             ctx.get("anything")
-        ended.append(obj)
+        ended_names.append(obj)
 
-    class Ctx:
-        def get(self, what): ...
+    class FakeContext:
+        def get(self, kind): ...
 
     asyncio.get_running_loop().call_later(0.1, release.set)
     with pytest.raises(HandlerTimeout, match="timeout="):
-        await call_handler(slow, "thing", Ctx(), timeout=0.01, threads=None)
-    assert ended == ["thing"]
+        await call_handler(wait_for_release, "thing", FakeContext(), timeout=0.01, threads=None)
+    assert ended_names == ["thing"]
 
 
-def test_pass_over_its_time_limit_is_cancelled_and_reported(virtually):
-    async def test(bed):
+def test_pass_over_its_time_limit_is_cancelled_and_reported(run_in_virtual_time):
+    async def test(cluster):
         async def reconcile(obj, ctx):
             await asyncio.sleep(3600)
 
-        await bed.make("thing")
-        async with bed.running(operator(reconcile, timeout=30)) as running:
+        await cluster.create("thing")
+        async with cluster.running(operator(reconcile, timeout=30)) as running:
             await asyncio.sleep(31)
-            ready = (await bed.thing("thing")).condition("Ready")
+            ready = (await cluster.get_thing("thing")).condition("Ready")
             assert ready["reason"] == "HandlerTimeout"
             value = running.metrics.registry.get_sample_value
             assert value("controller_runtime_reconcile_timeouts_total", {"controller": "thing"}) == 1
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
 async def test_blocked_loop_appears_in_health_metrics_and_log(caplog):
@@ -241,88 +241,88 @@ async def test_health_is_served_during_a_run():
     async with op.running(Server(world).transport(), world, health="0") as running:
         await running.wait_until_idle()
         async with aiohttp.ClientSession(f"http://127.0.0.1:{running.health.port}") as session:
-            async with session.get("/readyz") as answer:
-                assert answer.status == 200
-            async with session.get("/metrics") as answer:
-                assert "controller_runtime_active_workers" in await answer.text()
+            async with session.get("/readyz") as response:
+                assert response.status == 200
+            async with session.get("/metrics") as response:
+                assert "controller_runtime_active_workers" in await response.text()
 
 
-def test_dry_run_stores_nothing(virtually):
-    async def test(bed):
+def test_dry_run_stores_nothing(run_in_virtual_time):
+    async def test(cluster):
         async def reconcile(obj, ctx):
             ctx.status(phase="Done")
             await ctx.decide(lambda draft: draft.spec.__setitem__("seen", True))
 
         op = operator(reconcile)
         op.cleanup(Thing)(reconcile)
-        await bed.make("thing")
-        before = (await bed.thing("thing")).resource_version
-        async with bed.running(op, dry_run=True) as running:
+        await cluster.create("thing")
+        before = (await cluster.get_thing("thing")).resource_version
+        async with cluster.running(op, dry_run=True) as running:
             await running.wait_until_idle()
             assert running.failures == {}
-        assert (await bed.thing("thing")).resource_version == before
+        assert (await cluster.get_thing("thing")).resource_version == before
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_run_with_tries_becomes_idle_and_lists_failures(virtually):
-    async def test(bed):
+def test_run_with_tries_becomes_idle_and_lists_failures(run_in_virtual_time):
+    async def test(cluster):
         async def reconcile(obj, ctx):
             if obj.name == "bad":
                 raise ValueError("no such colour")
 
-        await bed.make("bad")
-        await bed.make("good")
-        async with bed.running(operator(reconcile), tries=5) as running:
+        await cluster.create("bad")
+        await cluster.create("good")
+        async with cluster.running(operator(reconcile), tries=5) as running:
             await running.wait_until_idle()
             assert {str(key): text for key, text in running.failures.items()} == {"thing default/bad": "no such colour"}
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_only_the_given_namespaces_are_watched(virtually):
-    async def test(bed):
+def test_only_the_given_namespaces_are_watched(run_in_virtual_time):
+    async def test(cluster):
         seen = []
 
         async def reconcile(obj, ctx):
             seen.append(obj.namespace)
 
-        await bed.client.create(fl.Namespace("other"))
-        await bed.make("here")
-        await bed.client.create(Thing("there", "other", spec={}))
-        async with bed.running(operator(reconcile), namespaces=["other"]) as running:
+        await cluster.client.create(fl.Namespace("other"))
+        await cluster.create("here")
+        await cluster.client.create(Thing("there", "other", spec={}))
+        async with cluster.running(operator(reconcile), namespaces=["other"]) as running:
             await running.wait_until_idle()
         assert set(seen) == {"other"}
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_run_is_ready_after_every_watch_has_listed(virtually):
-    async def test(bed):
+def test_run_is_ready_after_every_watch_has_listed(run_in_virtual_time):
+    async def test(cluster):
         unserved = fl.kind("test.example.com/v1", "Unserved")
 
         async def reconcile(obj, ctx): ...
 
-        async with bed.running(operator(reconcile, watches={unserved: None})) as running:
+        async with cluster.running(operator(reconcile, watches={unserved: None})) as running:
             await asyncio.sleep(5)
             assert list(running.readiness_problems()) == ["Unserved.v1.test.example.com"]
             assert "CustomResourceDefinition" in running.readiness_problems()["Unserved.v1.test.example.com"]
             assert running.liveness_problems() == {}  # A restart would not help.
             from fairlead.runtime.definitions import install_missing
 
-            await install_missing(bed.client, [unserved])
+            await install_missing(cluster.client, [unserved])
             await asyncio.sleep(31)
             assert running.readiness_problems() == {}
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_metrics_have_the_names_of_controller_runtime(virtually):
-    async def test(bed):
+def test_metrics_have_the_names_of_controller_runtime(run_in_virtual_time):
+    async def test(cluster):
         async def reconcile(obj, ctx): ...
 
-        await bed.make("thing")
-        async with bed.running(operator(reconcile)) as running:
+        await cluster.create("thing")
+        async with cluster.running(operator(reconcile)) as running:
             await running.wait_until_idle()
             text = running.metrics.text().decode()
         for line in (
@@ -335,7 +335,7 @@ def test_metrics_have_the_names_of_controller_runtime(virtually):
         ):
             assert line in text
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
 def test_429_lowers_the_concurrency_and_time_raises_it():
@@ -378,24 +378,24 @@ def test_two_controllers_of_one_name_are_rejected():
     op.reconcile(other_group, name="their-thing")(lambda obj, ctx: None)
 
 
-def test_api_error_sets_its_reason_in_the_condition(virtually, caplog):
-    async def test(bed):
+def test_api_error_sets_its_reason_in_the_condition(run_in_virtual_time, caplog):
+    async def test(cluster):
         async def reconcile(obj, ctx):
             raise ApiError.of({"reason": "Forbidden", "code": 403, "message": "may not create pods"})
 
-        await bed.make("thing")
-        async with bed.running(operator(reconcile)):
+        await cluster.create("thing")
+        async with cluster.running(operator(reconcile)):
             await asyncio.sleep(1)
-        ready = (await bed.thing("thing")).condition("Ready")
+        ready = (await cluster.get_thing("thing")).condition("Ready")
         assert (ready["reason"], ready["message"]) == ("Forbidden", "may not create pods")
 
-    virtually(test)
+    run_in_virtual_time(test)
     assert "Traceback" not in caplog.text
 
 
-@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"resync": 0}, {"timeout": 0}])
-def test_intervals_and_concurrency_must_be_positive(wrong):
+@pytest.mark.parametrize("option", [{"concurrency": 0}, {"resync": 0}, {"timeout": 0}])
+def test_intervals_and_concurrency_must_be_positive(option):
     with pytest.raises(ValueError, match="at least 1"):
-        operator(lambda obj, ctx: None, **wrong)
+        operator(lambda obj, ctx: None, **option)
     with pytest.raises(ValueError, match="interval in seconds"):
         fl.Operator("tester").timer(0)

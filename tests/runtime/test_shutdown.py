@@ -21,29 +21,29 @@ def operator(function):
     return op
 
 
-async def holder(bed):
-    return (await bed.client.get(LeaseKind, "tester", "default")).spec["holderIdentity"]
+async def read_holder(cluster):
+    return (await cluster.client.get(LeaseKind, "tester", "default")).spec["holderIdentity"]
 
 
-def test_pass_that_ignores_cancellation_is_abandoned_and_the_lease_expires(virtually, caplog):
-    async def test(bed):
-        at_work = asyncio.Event()
+def test_pass_that_ignores_cancellation_is_abandoned_and_the_lease_expires(run_in_virtual_time, caplog):
+    async def test(cluster):
+        started = asyncio.Event()
 
-        async def deaf(obj, ctx):
-            at_work.set()
+        async def ignore_cancellation(obj, ctx):
+            started.set()
             try:
                 await asyncio.sleep(1e5)
             except asyncio.CancelledError:
                 await asyncio.sleep(1e5)
 
-        await bed.make("thing")
-        async with bed.running(operator(deaf), lease_namespace="default"):
-            await at_work.wait()
-            before = bed.world.clock.monotonic()
-        assert GRACE <= bed.world.clock.monotonic() - before < GRACE + 5
-        assert await holder(bed)  # The abandoned pass may still write, so nobody else may lead yet.
+        await cluster.create("thing")
+        async with cluster.running(operator(ignore_cancellation), lease_namespace="default"):
+            await started.wait()
+            stop_started_at = cluster.world.clock.monotonic()
+        assert GRACE <= cluster.world.clock.monotonic() - stop_started_at < GRACE + 5
+        assert await read_holder(cluster)  # The abandoned pass may still write, so nobody else may lead yet.
 
-    virtually(test)
+    run_in_virtual_time(test)
     assert "thing default/thing does not end after its cancellation and is abandoned" in caplog.text
 
 
@@ -61,105 +61,105 @@ async def test_thread_that_never_returns_does_not_keep_the_process_alive(monkeyp
     client = Client(server.transport(), world)
     await install_missing(client, [Thing])
     await client.create(Thing("thing", "default", spec={}))
-    at_work, release, threads = asyncio.Event(), threading.Event(), []
+    started, release, threads = asyncio.Event(), threading.Event(), []
     loop = asyncio.get_running_loop()
 
-    def stuck(obj, ctx):
+    def block_thread(obj, ctx):
         threads.append(threading.current_thread())
-        loop.call_soon_threadsafe(at_work.set)
+        loop.call_soon_threadsafe(started.set)
         release.wait(60)
 
-    async with operator(stuck).running(server.transport(), world):
-        await at_work.wait()
+    async with operator(block_thread).running(server.transport(), world):
+        await started.wait()
     (thread,) = threads
     assert thread.is_alive()
     assert thread.daemon
     release.set()
-    (left,) = (task for task in asyncio.all_tasks() if task.get_name() == "thing default/thing")
-    await asyncio.gather(left, return_exceptions=True)
+    (abandoned_task,) = (task for task in asyncio.all_tasks() if task.get_name() == "thing default/thing")
+    await asyncio.gather(abandoned_task, return_exceptions=True)
 
 
-def test_second_cancellation_stops_without_keeping_the_lease(virtually):
-    async def test(bed):
-        at_work = asyncio.Event()
+def test_second_cancellation_stops_without_keeping_the_lease(run_in_virtual_time):
+    async def test(cluster):
+        started = asyncio.Event()
 
         async def reconcile(obj, ctx):
-            at_work.set()
+            started.set()
             await asyncio.sleep(1e5)
 
-        await bed.make("thing")
-        run = asyncio.create_task(operator(reconcile).run(bed.wire, bed.world, lease_namespace="default"))
-        await at_work.wait()
+        await cluster.create("thing")
+        run = asyncio.create_task(operator(reconcile).run(cluster.transport, cluster.world, lease_namespace="default"))
+        await started.wait()
         run.cancel()
         await asyncio.sleep(1)
         assert not run.done()
         run.cancel()
         await asyncio.wait([run])
-        renewed = (await bed.client.get(LeaseKind, "tester", "default")).spec["renewTime"]
+        renew_time = (await cluster.client.get(LeaseKind, "tester", "default")).spec["renewTime"]
         await asyncio.sleep(60)
-        assert (await bed.client.get(LeaseKind, "tester", "default")).spec["renewTime"] == renewed
+        assert (await cluster.client.get(LeaseKind, "tester", "default")).spec["renewTime"] == renew_time
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_stop_waits_for_a_running_timer(virtually):
-    async def test(bed):
-        ended, at_work = [], asyncio.Event()
+def test_stop_waits_for_a_running_timer(run_in_virtual_time):
+    async def test(cluster):
+        ended, started = [], asyncio.Event()
         op = fl.Operator("tester")
 
         @op.timer(1)
-        async def sweep(view):
-            at_work.set()
+        async def sleep_in_timer(view):
+            started.set()
             await asyncio.sleep(10)
             await view.unguarded.create(Thing("swept", "default", spec={}))
             ended.append(True)
 
-        async with bed.running(op, lease_namespace="default"):
-            await at_work.wait()
+        async with cluster.running(op, lease_namespace="default"):
+            await started.wait()
         assert ended == [True]
-        assert (await bed.thing("swept")).name == "swept"
-        assert await holder(bed) == ""
+        assert (await cluster.get_thing("swept")).name == "swept"
+        assert await read_holder(cluster) == ""
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_every_shutdown_hook_is_called_even_if_one_raises(virtually):
-    async def test(bed):
-        called = []
+def test_every_shutdown_hook_is_called_even_if_one_raises(run_in_virtual_time):
+    async def test(cluster):
+        called_hooks = []
         op = fl.Operator("tester")
 
         @op.shutdown
         async def first(resources):
-            called.append("first")
+            called_hooks.append("first")
             raise ValueError("no such colour")
 
         @op.shutdown
         def second(resources):
-            called.append("second")
+            called_hooks.append("second")
 
         with pytest.raises(HookFailed, match="hook first failed: ValueError: no such colour"):
-            async with bed.running(op):
+            async with cluster.running(op):
                 pass
-        assert called == ["first", "second"]
+        assert called_hooks == ["first", "second"]
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-class Answering:
+class DelayedLeaseTransport:
     """A transport that delays the responses to writes of the lease, after the server has stored them."""
 
     def __init__(self, inner):
         self._inner = inner
-        self.arrived = asyncio.Event()
-        self.late = False
+        self.write_stored = asyncio.Event()
+        self.is_delaying = False
 
     async def request(self, request):
-        answer = await self._inner.request(request)
-        if self.late and request.method in ("POST", "PUT"):
-            self.arrived.set()
+        response = await self._inner.request(request)
+        if self.is_delaying and request.method in ("POST", "PUT"):
+            self.write_stored.set()
             await asyncio.sleep(3)
-        return answer
+        return response
 
     async def stream(self, request):
         return await self._inner.stream(request)
@@ -168,33 +168,33 @@ class Answering:
 
 
 @pytest.mark.parametrize("renewal", [False, True], ids=["taking it", "renewing it"])
-def test_lease_is_released_even_if_a_renewal_was_cancelled(virtually, renewal):
-    async def test(bed):
-        wire = Answering(bed.server.transport())
-        lease = leases.Lease(fl_client(wire, bed.world), bed.world, "tester", "default", "me")
+def test_lease_is_released_even_if_a_renewal_was_cancelled(run_in_virtual_time, renewal):
+    async def test(cluster):
+        delayed_transport = DelayedLeaseTransport(cluster.server.transport())
+        lease = leases.Lease(fl_client(delayed_transport, cluster.world), cluster.world, "tester", "default", "me")
         if renewal:
             await lease.acquire()
-        wire.late = True
-        work = asyncio.create_task(lease.keep() if renewal else lease.acquire())
-        await wire.arrived.wait()
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
-        wire.late = False
-        assert await holder(bed) == "me"
+        delayed_transport.is_delaying = True
+        lease_task = asyncio.create_task(lease.keep() if renewal else lease.acquire())
+        await delayed_transport.write_stored.wait()
+        lease_task.cancel()
+        await asyncio.gather(lease_task, return_exceptions=True)
+        delayed_transport.is_delaying = False
+        assert await read_holder(cluster) == "me"
         await lease.release()
-        assert await holder(bed) == ""
+        assert await read_holder(cluster) == ""
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_candidate_that_never_wrote_the_lease_sends_nothing_on_release(virtually):
-    async def test(bed):
-        await bed.client.create(LeaseKind("tester", "default", spec={"holderIdentity": "other"}))
-        lease = leases.Lease(fl_client(bed.wire, bed.world), bed.world, "tester", "default", "me")
+def test_candidate_that_never_wrote_the_lease_sends_nothing_on_release(run_in_virtual_time):
+    async def test(cluster):
+        await cluster.client.create(LeaseKind("tester", "default", spec={"holderIdentity": "other"}))
+        lease = leases.Lease(fl_client(cluster.transport, cluster.world), cluster.world, "tester", "default", "me")
         await lease.release()
-        assert bed.wire.requests == []
+        assert cluster.transport.requests == []
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
 def fl_client(transport, world):
@@ -203,8 +203,8 @@ def fl_client(transport, world):
     return Client(transport, world)
 
 
-def test_dry_run_stores_nothing_and_takes_no_lease(virtually):
-    async def test(bed):
+def test_dry_run_stores_nothing_and_takes_no_lease(run_in_virtual_time):
+    async def test(cluster):
         async def reconcile(obj, ctx):
             await ctx.apply(fl.ConfigMap(obj.name, data={"a": "b"}))
             await ctx.create(fl.ConfigMap(f"{obj.name}-made", data={}))
@@ -219,28 +219,30 @@ def test_dry_run_stores_nothing_and_takes_no_lease(virtually):
         op.reconcile(Thing, owns=[fl.ConfigMap])(reconcile)
         op.cleanup(Thing)(reconcile)
         op.timer(1)(lambda view: view.unguarded.create(fl.ConfigMap("ticked", "default")))
-        await bed.make("thing")
-        await bed.client.create(fl.ConfigMap("doomed", "default"))
-        before = (await bed.client.list(fl.ConfigMap)).resource_version
-        async with bed.running(op, dry_run=True, lease_namespace="default") as running:
+        await cluster.create("thing")
+        await cluster.client.create(fl.ConfigMap("doomed", "default"))
+        stop_started_at = (await cluster.client.list(fl.ConfigMap)).resource_version
+        async with cluster.running(op, dry_run=True, lease_namespace="default") as running:
             await running.wait_until_idle()
             assert running.failures == {}
             await asyncio.sleep(10)
-        assert len([method for method, _, _ in bed.wire.requests if method != "GET"]) > 5
-        assert (await bed.client.list(fl.ConfigMap)).resource_version == before  # No object of any kind was stored.
+        assert len([method for method, _, _ in cluster.transport.requests if method != "GET"]) > 5
+        assert (
+            await cluster.client.list(fl.ConfigMap)
+        ).resource_version == stop_started_at  # No object of any kind was stored.
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_run_with_tries_ends_when_a_watch_keeps_failing(virtually, caplog):
+def test_run_with_tries_ends_when_a_watch_keeps_failing(run_in_virtual_time, caplog):
     from fairlead.cli.run import Target, _reconcile_once
 
-    async def test(bed):
+    async def test(cluster):
         async def reconcile(obj, ctx): ...
 
-        bed.server.inject(Plan([Fault(status=500, verb="watch", kind="Thing")]))
-        target = Target(bed.wire, "here", (), None, {})
-        return await asyncio.wait_for(_reconcile_once(operator(reconcile), target, bed.world, {}), 300)
+        cluster.server.inject(Plan([Fault(status=500, verb="watch", kind="Thing")]))
+        target = Target(cluster.transport, "here", (), None, {})
+        return await asyncio.wait_for(_reconcile_once(operator(reconcile), target, cluster.world, {}), 300)
 
-    assert virtually(test) == 1
+    assert run_in_virtual_time(test) == 1
     assert "Thing.v1.test.example.com: InternalError" in caplog.text

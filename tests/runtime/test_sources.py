@@ -12,81 +12,83 @@ Thing = fl.kind("test.example.com/v1", "Thing")
 Other = fl.kind("test.example.com/v1", "Other")
 
 
-def test_only_selected_objects_are_reconciled_and_cached(virtually):
-    async def test(bed):
-        op, seen = fl.Operator("tester"), []
+def test_only_selected_objects_are_reconciled_and_cached(run_in_virtual_time):
+    async def test(cluster):
+        op, reconciled_names = fl.Operator("tester"), []
 
         @op.reconcile(fl.select(Thing, labels="mine"), watches={fl.select(fl.Secret, labels="app=web"): None})
         async def reconcile(obj, ctx):
-            seen.append((obj.name, [secret.name for secret in ctx.list(fl.Secret)], ctx.get(fl.Secret, "other")))
+            reconciled_names.append(
+                (obj.name, [secret.name for secret in ctx.list(fl.Secret)], ctx.get(fl.Secret, "other"))
+            )
 
         for name, labels in (("web", {"app": "web"}), ("other", {"app": "other"})):
-            await bed.client.create(fl.Secret(name, "default", labels=labels))
-        await bed.client.create(Thing("theirs", "default", spec={}))
-        await bed.client.create(Thing("ours", "default", labels={"mine": ""}, spec={}))
-        async with bed.running(op) as running:
+            await cluster.client.create(fl.Secret(name, "default", labels=labels))
+        await cluster.client.create(Thing("theirs", "default", spec={}))
+        await cluster.client.create(Thing("ours", "default", labels={"mine": ""}, spec={}))
+        async with cluster.running(op) as running:
             await running.wait_until_idle()
-            assert set(map(str, seen)) == {"('ours', ['web'], None)"}
-            seen.clear()
-            await bed.edit("theirs", metadata={"labels": {"mine": ""}})
+            assert set(map(str, reconciled_names)) == {"('ours', ['web'], None)"}
+            reconciled_names.clear()
+            await cluster.patch_thing("theirs", metadata={"labels": {"mine": ""}})
             await asyncio.sleep(1)
-            assert {name for name, _, _ in seen} == {"theirs"}
+            assert {name for name, _, _ in reconciled_names} == {"theirs"}
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_selectors_that_cannot_work_are_rejected(virtually):
-    async def test(bed):
+def test_selectors_that_cannot_work_are_rejected(run_in_virtual_time):
+    async def test(cluster):
         op = fl.Operator("tester")
         op.reconcile(fl.select(Thing, labels="mine"))(lambda obj, ctx: None)
         op.cleanup(Thing)(lambda obj, ctx: None)
         with pytest.raises(ValueError, match="would keep its finalizer forever"):
-            bed.running(op)
+            cluster.running(op)
         op = fl.Operator("tester")
         op.reconcile(Thing, watches={fl.select(fl.Secret, labels="a"): None})(lambda obj, ctx: None)
         op.reconcile(Other, watches={fl.Secret: None})(lambda obj, ctx: None)
         with pytest.raises(ValueError, match="Secret has two different selectors"):
-            await bed.running(op).__aenter__()
+            await cluster.running(op).__aenter__()
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_failed_watch_function_leads_to_a_resync(virtually, caplog):
-    async def test(bed):
-        op, seen, healthy = fl.Operator("tester"), [], False
+def test_failed_watch_function_leads_to_a_resync(run_in_virtual_time, caplog):
+    async def test(cluster):
+        op, reconciled_names, is_fixed = fl.Operator("tester"), [], False
 
         def things_of(other):
-            if not healthy:
+            if not is_fixed:
                 raise KeyError("spec")
             return [other.name]
 
         @op.reconcile(Thing, watches={Other: things_of})
         async def reconcile(obj, ctx):
-            seen.append(obj.name)
+            reconciled_names.append(obj.name)
 
-        await bed.make("a")
-        async with bed.running(op) as running:
+        await cluster.create("a")
+        async with cluster.running(op) as running:
             await running.wait_until_idle()
-            seen.clear()
+            reconciled_names.clear()
             for number in range(5):
-                await bed.make(f"o{number}", kind=Other)
+                await cluster.create(f"o{number}", kind=Other)
             await asyncio.sleep(0.5)
-            assert seen == []
+            assert reconciled_names == []
             await asyncio.sleep(4)
-            assert seen == ["a"]  # One resync for all five.
+            assert reconciled_names == ["a"]  # One resync for all five.
             failures = running.metrics.registry.get_sample_value
             assert failures("fairlead_watch_function_failures_total", {"controller": "thing"}) == 5
             assert caplog.text.count("things_of raised for default/o0: every Thing is reconciled in") == 1
-            await bed.client.delete(Other, "o0", "default")  # It still fails: the resyncs become rarer.
+            await cluster.client.delete(Other, "o0", "default")  # It still fails: the resyncs become rarer.
             await asyncio.sleep(1.5)
-            assert seen == ["a"]
+            assert reconciled_names == ["a"]
             await asyncio.sleep(5)
-            assert seen == ["a", "a"]
+            assert reconciled_names == ["a", "a"]
 
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-class Stumbling:
+class FailingTransport:
     """A transport on which the first requests fail."""
 
     def __init__(self, inner, failures):
@@ -106,7 +108,7 @@ class Stumbling:
     async def close(self): ...
 
 
-class Refusal:
+class ForbiddenResponse:
     headers, warnings = {}, ()
 
     def __init__(self, status, reason):
@@ -118,35 +120,37 @@ class Refusal:
     "failure",
     [
         NotSent("refused"),
-        Refusal(503, "ServiceUnavailable"),
-        Refusal(500, "InternalError"),
+        ForbiddenResponse(503, "ServiceUnavailable"),
+        ForbiddenResponse(500, "InternalError"),
         ConnectionResetError("cut"),
     ],
     ids=["refused", "503", "500", "cut"],
 )
-def test_failed_discovery_at_startup_is_retried(virtually, caplog, failure):
-    async def test(bed):
-        op, seen = fl.Operator("tester"), []
+def test_failed_discovery_at_startup_is_retried(run_in_virtual_time, caplog, failure):
+    async def test(cluster):
+        op, reconciled_names = fl.Operator("tester"), []
 
         @op.reconcile(Thing)
         async def reconcile(obj, ctx):
-            seen.append(obj.name)
+            reconciled_names.append(obj.name)
 
-        await bed.make("a")
-        async with op.running(Stumbling(bed.server.transport(), [failure] * 20), bed.world) as running:
+        await cluster.create("a")
+        async with op.running(FailingTransport(cluster.server.transport(), [failure] * 20), cluster.world) as running:
             await running.wait_until_idle()
-        assert "a" in seen
+        assert "a" in reconciled_names
         assert "cannot discover the served kinds" in caplog.text
 
     caplog.set_level(logging.WARNING)
-    virtually(test)
+    run_in_virtual_time(test)
 
 
-def test_forbidden_discovery_ends_the_run(virtually):
-    async def test(bed):
+def test_forbidden_discovery_ends_the_run(run_in_virtual_time):
+    async def test(cluster):
         op = fl.Operator("tester")
         op.reconcile(Thing)(lambda obj, ctx: None)
         with pytest.raises(fl.ApiError, match="Forbidden"):
-            await op.running(Stumbling(bed.server.transport(), [Refusal(403, "Forbidden")]), bed.world).__aenter__()
+            await op.running(
+                FailingTransport(cluster.server.transport(), [ForbiddenResponse(403, "Forbidden")]), cluster.world
+            ).__aenter__()
 
-    virtually(test)
+    run_in_virtual_time(test)

@@ -43,26 +43,26 @@ async def test_suspended_process_writes_nothing_after_its_lease_has_ended(api, t
     await install_missing(client, [Thing])
     await client.create(Thing("thing", "default", spec={}))
     async with contextlib.AsyncExitStack() as stack:
-        first = await start(stack, file, kubeconfig, "a")
-        assert await writer(client) == "a"
-        second = await start(stack, file, kubeconfig, "b")
-        first.send_signal(signal.SIGSTOP)
+        first_process = await start(stack, file, kubeconfig, "a")
+        assert await wait_for_next_writer(client) == "a"
+        second_process = await start(stack, file, kubeconfig, "b")
+        first_process.send_signal(signal.SIGSTOP)
         async with asyncio.timeout(40):
-            while await writer(client) != "b":
+            while await wait_for_next_writer(client) != "b":
                 pass
-        first.send_signal(signal.SIGCONT)
+        first_process.send_signal(signal.SIGCONT)
         async with asyncio.timeout(10):
-            writers = {await writer(client) for _ in range(50)}
-            assert await first.wait() == 1
-        assert b"lease default/frozen is lost" in await first.stderr.read()
+            writers = {await wait_for_next_writer(client) for _ in range(50)}
+            assert await first_process.wait() == 1
+        assert b"lease default/frozen is lost" in await first_process.stderr.read()
         assert writers == {"b"}
-        assert second.returncode is None
+        assert second_process.returncode is None
 
 
-async def start(stack, file, kubeconfig, who):
+async def start(stack, file, kubeconfig, identity):
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "fairlead", "run", file, "--kubeconfig", kubeconfig, "--leader-elect"),
-        env={**os.environ, "WHO": who},
+        env={**os.environ, "WHO": identity},
         stderr=asyncio.subprocess.PIPE,
     )
 
@@ -75,13 +75,13 @@ async def start(stack, file, kubeconfig, who):
     return process
 
 
-async def writer(client):
+async def wait_for_next_writer(client):
     """Return the process that makes the next write of the status."""
     async with client.watch(Thing, "default") as watch:
-        seen = 0
-        async for _, raw in watch:
-            status = msgspec.json.decode(raw).get("status") or {}
-            seen += 1
-            if seen > 1 and "by" in status:  # The first event is the existing object.
+        write_count = 0
+        async for _, frame in watch:
+            status = msgspec.json.decode(frame).get("status") or {}
+            write_count += 1
+            if write_count > 1 and "by" in status:  # The first event is the existing object.
                 return status["by"]
     raise AssertionError("the watch ended")

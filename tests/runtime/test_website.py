@@ -21,22 +21,22 @@ def website():
     return module
 
 
-def site(website, api, name, host):
+def website_object(website, api, name, host):
     return website.Website(name, api.namespace, spec={"host": host, "html": "<h1>Hello & welcome</h1>"})
 
 
-async def test_website_waits_serves_and_cleans_up(api, website, counting):
+async def test_website_waits_serves_and_cleans_up(api, website, recording_transport):
     client = Client(api.transport(), fl.World())
     await install_missing(client, [website.Website])
     registrar = website.Registrar()
-    created = await client.create(site(website, api, "hello", "hello.example.com"))
-    wire = counting(api.transport())
-    running = website.op.running(wire, namespaces=[api.namespace], resources={"registrar": registrar})
+    created = await client.create(website_object(website, api, "hello", "hello.example.com"))
+    transport = recording_transport(api.transport())
+    running = website.op.running(transport, namespaces=[api.namespace], resources={"registrar": registrar})
     async with running as running:
         await running.wait_until_idle()
-        found = await client.get(website.Website, "hello", api.namespace)
-        assert (found.condition("Ready")["reason"], found.status["port"]) == ("Starting", 8080)
-        assert found.finalizers == ["example.com/websites"]
+        website_read = await client.get(website.Website, "hello", api.namespace)
+        assert (website_read.condition("Ready")["reason"], website_read.status["port"]) == ("Starting", 8080)
+        assert website_read.finalizers == ["example.com/websites"]
         assert registrar.names == {"hello.example.com": created.uid}
 
         deployment = await client.get(fl.Deployment, "hello", api.namespace)
@@ -47,18 +47,20 @@ async def test_website_waits_serves_and_cleans_up(api, website, counting):
         )
         await running.wait_until_idle()
         assert (await client.get(website.Website, "hello", api.namespace)).is_true("Ready")
-        wire.requests.clear()
+        transport.requests.clear()
         running.resync()
         await running.wait_until_idle()
         # Events are written in the background, and the first one needs discovery.
-        others = [request for request in wire.requests if "events" not in request[1] and request[1] != "/api"]
-        assert others == [], "a steady state sends nothing"
+        other_requests = [
+            request for request in transport.requests if "events" not in request[1] and request[1] != "/api"
+        ]
+        assert other_requests == [], "a steady state sends nothing"
 
-        other = await client.create(site(website, api, "other", "hello.example.com"))
-        await running.wait_until_seen(other)
+        conflicting_website = await client.create(website_object(website, api, "other", "hello.example.com"))
+        await running.wait_until_seen(conflicting_website)
         await running.wait_until_idle()
-        taken = (await client.get(website.Website, "other", api.namespace)).condition("Ready")
-        assert (taken["status"], taken["reason"]) == ("False", "HostTaken")
+        taken_condition = (await client.get(website.Website, "other", api.namespace)).condition("Ready")
+        assert (taken_condition["status"], taken_condition["reason"]) == ("False", "HostTaken")
 
         await running.wait_until_seen(await client.delete(website.Website, "hello", api.namespace))
         await running.wait_until_idle()
