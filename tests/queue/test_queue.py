@@ -326,7 +326,7 @@ def test_jitter_spreads_keys_that_failed_together():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_workers_never_share_a_key_and_every_add_is_followed_by_a_run(seed):
-    """With random outcomes and durations, a run starts after each add within bounded time."""
+    """Tests that a run starts soon after every add, with random outcomes and durations of the runs."""
     rng = random.Random(seed)
     keys = [lane + str(number) for lane in "ab" for number in range(5)]
     working, last_added, last_started = set(), {}, {}

@@ -21,7 +21,9 @@ def api_error(reason, code):
 
 
 class FakeClient:
-    """A fake Client with a dict of objects. Each request takes `delay` seconds, and raises `fail` while it is set."""
+    """A fake Client that stores objects in a dict. Every request takes `delay` seconds. Every request raises
+    `failure_to_raise` if the test has set it.
+    """
 
     def __init__(self):
         self.objects = {}
@@ -75,7 +77,7 @@ def server():
 
 
 class RecordingTransport:
-    """A transport that records each request, except watches, with the status of its response."""
+    """A transport that records the method, path and response status of every request except watches."""
 
     def __init__(self, inner):
         self._transport = inner
@@ -98,7 +100,7 @@ def recording_transport():
 
 
 class EmbeddedCluster:
-    """An embedded server in virtual time with two custom kinds, and a client that acts as other users."""
+    """An embedded server in virtual time with two custom kinds, and a client that acts as another user."""
 
     def __init__(self):
         self.world = virtual.world()
@@ -134,7 +136,7 @@ async def started_cluster():
 
 @pytest.fixture
 def run_in_virtual_time():
-    """Run a coroutine function, given a Bed, in virtual time."""
+    """Return a function that runs a test in virtual time and passes it an EmbeddedCluster."""
 
     def run(test):
         return virtual_time.run_in_virtual_time(test, started_cluster)

@@ -1,4 +1,4 @@
-"""Children: what a handler writes to other objects through its context, on both servers."""
+"""Tests of the objects that a handler writes through its context, on both servers."""
 
 import asyncio
 
@@ -51,14 +51,16 @@ async def test_children_no_longer_applied_are_pruned_and_foreign_objects_stay(ap
 
 
 async def test_apply_all_writes_concurrently_and_attempts_every_child(api, client):
-    """Two of five names are taken: the other three children are created, and none of the five is pruned."""
+    """Tests five children, two of which exist and are not ours: apply_all creates the other three and prunes none."""
 
     async def apply_all_children(obj, ctx):
         config_maps = await ctx.apply_all(fl.ConfigMap(name, data={"of": obj.name}) for name in obj.spec["children"])
         ctx.status(children=[child.name for child in config_maps])
 
     class ConcurrencyRecorder:
-        """Records the highest number of concurrent requests. Each request waits for another if one may come."""
+        """A transport that records the highest number of concurrent requests. Before it sends a request, it waits for
+        another one.
+        """
 
         def __init__(self, transport):
             self.transport, self.active, self.peak = transport, 0, 0
@@ -97,7 +99,7 @@ async def test_apply_all_writes_concurrently_and_attempts_every_child(api, clien
 
 
 async def test_two_payloads_for_one_child_in_a_pass_are_rejected(api, client):
-    """Each payload would remove the fields that only the other has, in every pass."""
+    """Tests two different payloads for one child: without the error, each pass would remove fields of the other payload."""
 
     async def apply_two_payloads(obj, ctx):
         for data in ({"a": "1"}, {"a": "1"}, {"b": "2"}):

@@ -1,4 +1,4 @@
-"""One operator on several clusters: it watches, reads and writes each of them by name."""
+"""Tests of an operator that watches, reads and writes several clusters by their names."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -39,7 +39,7 @@ def operator():
 
 
 class TwoClusters:
-    """The own cluster and a cluster named edge, in virtual time."""
+    """The operator's own cluster and a cluster named edge, in virtual time."""
 
     async def start(self):
         self.world = virtual.world()

@@ -1,4 +1,4 @@
-"""Passes: what a controller does for each way in which a handler can end."""
+"""Tests of what a controller does after a handler returns, raises, or asks for a retry."""
 
 import asyncio
 import itertools
@@ -427,7 +427,7 @@ def test_each_controller_has_its_own_field_manager(run_in_virtual_time):
 
 def test_pass_after_an_unknown_outcome_starts_with_a_live_read(run_in_virtual_time, recording_transport):
     class LossyTransport(recording_transport):
-        """Delivers the first merge patch and loses its answer."""
+        """A transport that sends the first merge patch and loses its response."""
 
         has_lost_a_response = False
 
@@ -459,7 +459,7 @@ def test_pass_after_an_unknown_outcome_starts_with_a_live_read(run_in_virtual_ti
 
 def test_lost_answer_of_a_write_is_resolved_by_a_read(run_in_virtual_time):
     class LossyTransport:
-        """Delivers every write, and loses the answer of every second one."""
+        """A transport that sends every write and loses the response to every second one."""
 
         def __init__(self, inner):
             self._inner = inner

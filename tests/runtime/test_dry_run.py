@@ -1,4 +1,4 @@
-"""A dry run stores nothing for any verb, on both servers."""
+"""Tests that a dry run stores nothing for any verb, on both servers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Events: equal ones are counted in one object, and the Events of each object are limited."""
+"""Tests of Events: equal Events are counted in one object, and the number of Events per object is limited."""
 
 import asyncio
 import contextlib

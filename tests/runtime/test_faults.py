@@ -1,4 +1,4 @@
-"""Children match their parents after faults of the network and of the server, and then no request is sent."""
+"""Tests that children match their parents after network and server faults, and that the operator then sends no requests."""
 
 import asyncio
 import random

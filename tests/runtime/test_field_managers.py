@@ -1,4 +1,4 @@
-"""Field managers of controllers, and what happens to fields when a manager's name changes."""
+"""Tests of the field managers of controllers, and of fields whose field manager was renamed."""
 
 import pytest
 
@@ -51,7 +51,9 @@ async def test_second_controller_does_not_change_the_first_field_manager(api, cl
 
 @pytest.mark.parametrize("name", ["child", "unowned"])
 async def test_field_of_a_former_manager_is_removed_when_left_out(api, client, name):
-    """Without `formerly`, a field that is left out stays, because the old field manager still owns it."""
+    """Tests that `formerly` removes a field that the payload leaves out. Without `formerly`, the old field manager keeps
+    it.
+    """
     thing = await client.create(Thing("a", api.namespace, spec={}))
     owner = {"apiVersion": Thing.api_version, "kind": "Thing", "name": "a", "uid": thing.uid, "controller": True}
     old_data = {"kept": "1", "dropped": "1"}

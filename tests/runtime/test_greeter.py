@@ -1,4 +1,4 @@
-"""The greeter example of the documentation, on both servers."""
+"""Tests of the greeter example of the documentation, on both servers."""
 
 import asyncio
 import contextlib

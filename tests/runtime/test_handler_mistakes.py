@@ -1,4 +1,4 @@
-"""Mistakes in user code are reported at the user's file and line, at declaration or at the first pass."""
+"""Tests that mistakes in user code are reported with the user's file and line, at declaration or at the first pass."""
 
 import asyncio
 import inspect
@@ -13,7 +13,7 @@ THIS_FILE = r"test_handler_mistakes\.py:"
 
 
 def line_of(function, text):
-    """The line number of the first line in the function's source that contains the text."""
+    """Return the number of the first line in the function's source that contains the text."""
     lines, first_line = inspect.getsourcelines(function)
     return next(first_line + number for number, line in enumerate(lines) if text in line)
 
@@ -25,7 +25,7 @@ def operator(reconcile, **options):
 
 
 def run_and_get_ready_message(run_in_virtual_time, caplog, reconcile):
-    """Run one object through the handler and return the message of its Ready condition."""
+    """Reconcile one object with the handler and return the message of its Ready condition."""
 
     async def test(cluster):
         await cluster.create("thing")

@@ -1,4 +1,4 @@
-"""The health endpoints report problems, and listen on loopback unless a host is given."""
+"""Tests that the health endpoints report problems, and that they listen on loopback unless a host is set."""
 
 import aiohttp
 import pytest

@@ -1,4 +1,4 @@
-"""Leader election with two operators and one lease: the guarantees of docs/explanation/leader-election.md."""
+"""Tests of leader election with two operators and one lease: the guarantees of docs/explanation/leader-election.md."""
 
 import asyncio
 from dataclasses import replace
@@ -55,7 +55,7 @@ def test_standby_takes_over_when_the_leader_stops(run_in_virtual_time):
 
 
 class DisconnectableTransport:
-    """A transport whose requests hang while `connected` is cleared, like a broken network."""
+    """A transport that simulates a broken network: its requests hang while `connected` is cleared."""
 
     def __init__(self, inner):
         self._inner = inner
@@ -110,7 +110,7 @@ def test_isolated_leader_stops_before_its_successor_starts(run_in_virtual_time):
 
 
 class DelayingTransport:
-    """A transport that delivers chosen writes long after they were sent, even if the sender gave up."""
+    """A transport that sends selected writes `delay` seconds late, even if the caller has given up."""
 
     def __init__(self, inner, is_delayed, delay):
         self._inner = inner

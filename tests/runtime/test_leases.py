@@ -1,4 +1,4 @@
-"""Leases: at most one process is the leader, within the stated limits."""
+"""Tests that at most one process holds a lease, within the documented limits."""
 
 import asyncio
 
@@ -114,7 +114,7 @@ async def test_holder_stops_when_its_lease_was_taken(server):
 
 
 class SuspendingClock:
-    """A clock that counts a suspend, while the clock of the event loop does not."""
+    """A clock that includes the seconds of a suspend. The clock of the event loop does not include them."""
 
     def __init__(self):
         self._inner = virtual.VirtualClock()

@@ -1,4 +1,4 @@
-"""Log lines name their object, escape control characters and contain no secrets."""
+"""Tests that log lines name their object, escape control characters and contain no secrets."""
 
 import asyncio
 import io

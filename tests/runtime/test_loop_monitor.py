@@ -1,4 +1,4 @@
-"""The loop monitor reports code that blocks the event loop while it blocks."""
+"""Tests that the loop monitor logs code that blocks the event loop, while the loop is still blocked."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""The memory of an operator does not grow with the number of deleted objects."""
+"""Tests that the memory of an operator does not grow with the number of deleted objects."""
 
 import asyncio
 import collections
@@ -9,7 +9,7 @@ Thing = fl.kind("test.example.com/v1", "Thing")
 
 
 def test_deleted_objects_leave_no_memory_behind(run_in_virtual_time):
-    """Deleted objects with unique names, some of them failing or migrated, leave no entry in any container."""
+    """Tests that deleted objects with unique names leave no entry in any container. Some of them fail or are migrated."""
 
     async def test(cluster):
         async def reconcile(obj, ctx):
@@ -49,7 +49,7 @@ def test_deleted_objects_leave_no_memory_behind(run_in_virtual_time):
 
 
 async def count_container_entries(running):
-    """Return the number of entries in all containers of the run, without Events, whose number is limited."""
+    """Return the number of entries in all containers of the run. Events are excluded because their number is limited."""
     await asyncio.sleep(120)  # Bookmarks end the overlay of own writes.
     attributes = vars(running.services) | vars(running)
     pending = [attributes[name] for name in attributes.keys() - {"recorder", "_recorder", "metrics", "services"}]

@@ -1,4 +1,4 @@
-"""The client of an operator records each of its writes in the cache, once, and nothing else records a write."""
+"""Tests that only the operator's client records its writes in the cache, and records every write once."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""A rolling update: two releases of one operator, which own different fields of one child, run at the same time."""
+"""Tests of a rolling update: two releases of one operator run at the same time and own different fields of one child."""
 
 import asyncio
 import itertools
@@ -27,7 +27,7 @@ def operator_applying(data):
 @pytest.fixture
 def child_recorder(recording_transport):
     class ChildRecorder(recording_transport):
-        """Records the child after each write of the operators."""
+        """A transport that records the data of the child after every write of the operators."""
 
         def __init__(self, inner, expected_writes=1_000):
             super().__init__(inner)
@@ -70,7 +70,10 @@ def test_rolling_update_with_a_lease_changes_the_child_once(run_in_virtual_time,
 
 
 def test_rolling_update_without_a_lease_flaps_fields(run_in_virtual_time, child_recorder):
-    """See docs/explanation/leader-election.md: both releases are one field manager, so the last apply wins."""
+    """Tests the documented limitation: both releases have the same field manager, so the last apply wins.
+
+    See docs/explanation/leader-election.md.
+    """
 
     async def test(cluster):
         await cluster.create("x")

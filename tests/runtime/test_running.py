@@ -1,4 +1,4 @@
-"""How an operator starts, runs and stops."""
+"""Tests of how an operator starts, runs and stops."""
 
 import asyncio
 import logging

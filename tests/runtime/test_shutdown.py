@@ -1,4 +1,4 @@
-"""Shutdown: started passes end or are abandoned after the grace period, and hooks always run."""
+"""Tests of the shutdown: started passes end or are abandoned after the grace period, and shutdown hooks always run."""
 
 import asyncio
 import threading
@@ -147,7 +147,7 @@ def test_every_shutdown_hook_is_called_even_if_one_raises(run_in_virtual_time):
 
 
 class DelayedLeaseTransport:
-    """A transport that delays the responses to writes of the lease, after the server has stored them."""
+    """A transport that delays the response to a lease write after the server has stored the write."""
 
     def __init__(self, inner):
         self._inner = inner

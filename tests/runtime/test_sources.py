@@ -1,4 +1,4 @@
-"""Sources of a controller: selectors, watch functions that raise, and failing discovery."""
+"""Tests of selectors, of watch functions that raise, and of failing discovery."""
 
 import asyncio
 import logging
@@ -89,7 +89,7 @@ def test_failed_watch_function_leads_to_a_resync(run_in_virtual_time, caplog):
 
 
 class FailingTransport:
-    """A transport on which the first requests fail."""
+    """A transport whose first requests fail."""
 
     def __init__(self, inner, failures):
         self._inner, self.failures = inner, failures

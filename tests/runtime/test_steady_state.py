@@ -1,4 +1,4 @@
-"""An operator with twenty children sends nothing in the steady state, and one request for one change."""
+"""Tests that an operator with twenty children sends no requests in the steady state, and one per changed child."""
 
 import fairlead as fl
 from fairlead.client.client import Client, PatchType

@@ -1,4 +1,4 @@
-"""A leader that is suspended, and continues after its lease has ended."""
+"""Tests of a leader process that is suspended and resumes after its lease has expired."""
 
 import asyncio
 import contextlib
@@ -76,7 +76,7 @@ async def start(stack, file, kubeconfig, identity):
 
 
 async def wait_for_next_writer(client):
-    """Return the process that makes the next write of the status."""
+    """Wait for the next write of the status and return the process that sent it."""
     async with client.watch(Thing, "default") as watch:
         write_count = 0
         async for _, frame in watch:

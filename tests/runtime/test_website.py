@@ -1,4 +1,4 @@
-"""The website example of the documentation: a decision, children, an external service, and cleanup."""
+"""Tests of the website example of the documentation: a decision, children, an external service, and cleanup."""
 
 import importlib.util
 from pathlib import Path
