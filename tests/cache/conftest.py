@@ -1,4 +1,4 @@
-"""A scripted server with list and watch, in which every fault can be injected."""
+"""A fake API server of ConfigMaps with list and watch. Tests inject its faults."""
 
 import asyncio
 import json
@@ -37,16 +37,16 @@ DISCOVERY = {
 }
 
 
-def encoded(value):
+def encode_json(value):
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def status(code, reason, **more):
-    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, **more}
+def status(code, reason, **extra_fields):
+    return {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, **extra_fields}
 
 
 @dataclass
-class Answer:
+class FakeResponse:
     status: int
     body: bytes
     headers: dict = field(default_factory=dict)
@@ -54,71 +54,74 @@ class Answer:
 
 
 @dataclass
-class Cut:
-    """A fault of a watch after some frames: `end`, `break`, `mid` (inside a frame), `hang`, or the code of an ERROR."""
+class WatchFault:
+    """A fault of a watch after `after_frames` frames.
 
-    after: int
-    how: str = "break"
+    `fault_type` is "end", "break", "mid" (the connection breaks inside a frame), "hang", or the code of an ERROR event.
+    """
+
+    after_frames: int
+    fault_type: str = "break"
 
 
-class Stream:
-    """One watch: its frames, a bookmark each minute, and an end after the timeout."""
+class FakeWatchStream:
+    """The response to one watch request: it sends frames, a bookmark every minute, and ends after the timeout."""
 
-    def __init__(self, server, selects, frames, timeout, cut):
+    def __init__(self, server, is_selected, frames, timeout, fault):
         self.status, self.headers = 200, {}
-        self._server, self._selects, self._cut = server, selects, cut
+        self._server, self._is_selected, self._fault = server, is_selected, fault
         self._frames = deque(frames)
-        self._sent = 0
-        self._ends = asyncio.get_running_loop().time() + timeout
-        self._more = asyncio.Event()
+        self._sent_count = 0
+        self._ends_at = asyncio.get_running_loop().time() + timeout
+        self._has_frames = asyncio.Event()
         self.broken = False
 
     def push(self, kind, obj):
-        if self._selects(obj):
+        if self._is_selected(obj):
             self._frames.append((kind, obj))
-            self._more.set()
+            self._has_frames.set()
 
-    def breaks(self, how="break"):
-        self._cut = Cut(self._sent, how)
-        self._more.set()
+    def break_after_sent_frames(self, fault_type="break"):
+        self._fault = WatchFault(self._sent_count, fault_type)
+        self._has_frames.set()
 
-    def calm(self):
-        if self._cut and self._sent < self._cut.after:
-            self._cut = None
+    def remove_faults(self):
+        if self._fault and self._sent_count < self._fault.after_frames:
+            self._fault = None
 
     async def read(self):
         loop = asyncio.get_running_loop()
         bookmark_at = loop.time() + 60
         while True:
-            if self._cut and self._sent >= self._cut.after:
-                match self._cut.how:
+            if self._fault and self._sent_count >= self._fault.after_frames:
+                match self._fault.fault_type:
                     case "end":
                         return b""
                     case "mid":
-                        self._cut = Cut(0, "break")
+                        self._fault = WatchFault(0, "break")
                         return b'{"type":"MODIFIED","obj'
                     case "hang":
                         await loop.create_future()
                     case "break":
                         raise ConnectionResetError("cut")
                     case code:
-                        self._cut = Cut(0, "end")
+                        self._fault = WatchFault(0, "end")
                         error = status(int(code), "Expired" if code == "410" else "InternalError")
-                        return encoded({"type": "ERROR", "object": error}) + b"\n"
+                        return encode_json({"type": "ERROR", "object": error}) + b"\n"
             if self._frames:
                 kind, obj = self._frames.popleft()
-                self._sent += 1
-                return encoded({"type": kind, "object": obj}) + b"\n"
-            if loop.time() >= self._ends:
+                self._sent_count += 1
+                return encode_json({"type": kind, "object": obj}) + b"\n"
+            if loop.time() >= self._ends_at:
                 return b""
             if loop.time() >= bookmark_at:
                 self._frames.append(("BOOKMARK", self._server.bookmark()))
                 bookmark_at += 60
                 continue
-            self._more.clear()
+            self._has_frames.clear()
             try:
-                async with asyncio.timeout_at(min(self._ends, bookmark_at)):
-                    await self._more.wait()
+                async with asyncio.timeout_at(min(self._ends_at, bookmark_at)):
+                    await self._has_frames.wait()
             except TimeoutError:
                 pass
 
@@ -126,19 +129,19 @@ class Stream:
         self._server.watches.remove(self)
 
 
-class Server:
-    """A Transport to a server of ConfigMaps with integer versions and a history to resume from."""
+class FakeServer:
+    """A Transport to a fake server of ConfigMaps. It has integer versions, and a history from which a watch resumes."""
 
     def __init__(self):
         self.version = 10
-        self.oldest = 10  # versions before this one are forgotten
+        self.oldest_version = 10  # versions before this one are forgotten
         self.objects = {}  # (namespace, name) -> object
         self.history = []  # (version, type, object)
         self.watches = []
         self.requests = []  # "list", "page", "watch", "initial", "check", in order
         self.streams = True  # whether it offers initial events
         self.ignores_initial_events = False
-        self.cuts = deque()  # the faults of the next watches
+        self.watch_faults = deque()  # the faults of the next watches
         self.failures = deque()  # the errors of the next lists and watches; None means success
         self.uids = 0
         self.after_page = None
@@ -147,11 +150,15 @@ class Server:
     # Changes and faults
 
     def put(self, name, data=0, namespace="n", **metadata):
-        known = self.objects.get((namespace, name))
+        existing = self.objects.get((namespace, name))
         self.version += 1
-        if known is None:
+        if existing is None:
             self.uids += 1
-        meta = {"name": name, "namespace": namespace, "uid": known["metadata"]["uid"] if known else f"u{self.uids}"}
+        meta = {
+            "name": name,
+            "namespace": namespace,
+            "uid": existing["metadata"]["uid"] if existing else f"u{self.uids}",
+        }
         obj = {
             "kind": "ConfigMap",
             "apiVersion": "v1",
@@ -159,7 +166,7 @@ class Server:
             "data": {"value": str(data)},
         }
         self.objects[namespace, name] = obj
-        self._happened("MODIFIED" if known else "ADDED", obj)
+        self._record_event("MODIFIED" if existing else "ADDED", obj)
         return obj
 
     def delete(self, name, namespace="n"):
@@ -168,27 +175,27 @@ class Server:
             return None
         self.version += 1
         obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": f"{self.prefix}{self.version}"}}
-        self._happened("DELETED", obj)
+        self._record_event("DELETED", obj)
         return obj
 
-    def _happened(self, kind, obj):
+    def _record_event(self, kind, obj):
         self.history.append((self.version, kind, obj))
         for watch in self.watches:
             watch.push(kind, obj)
 
     def compact(self):
-        self.oldest = self.version
+        self.oldest_version = self.version
 
-    def break_watches(self, how="break"):
+    def break_watches(self, fault_type="break"):
         for watch in list(self.watches):
-            watch.breaks(how)
+            watch.break_after_sent_frames(fault_type)
 
-    def calm(self):
-        """Remove all faults. A watch that already hangs stays so."""
-        self.cuts.clear()
+    def remove_faults(self):
+        """Remove all faults. A watch that hangs already continues to hang."""
+        self.watch_faults.clear()
         self.failures.clear()
         for watch in self.watches:
-            watch.calm()
+            watch.remove_faults()
 
     def snapshot(self):
         return self.version, dict(self.objects)
@@ -208,7 +215,7 @@ class Server:
 
     # Requests
 
-    def _fails(self):
+    def _next_failure(self):
         failure = self.failures.popleft() if self.failures else None
         if isinstance(failure, Exception):
             raise failure
@@ -216,71 +223,80 @@ class Server:
 
     async def request(self, request):
         if request.path == "/api":
-            return Answer(200, encoded(DISCOVERY))
+            return FakeResponse(200, encode_json(DISCOVERY))
         query = request.query or {}
         self.requests.append("page" if "continue" in query else "check" if query.get("limit") == "1" else "list")
-        if failure := self._fails():
-            return Answer(failure["code"], encoded(failure), headers={"Content-Type": "application/json"})
+        if failure := self._next_failure():
+            return FakeResponse(failure["code"], encode_json(failure), headers={"Content-Type": "application/json"})
         limit = int(query.get("limit") or 0)
         if token := query.get("continue"):
             version, start = map(int, token.split(":"))
-            if version < self.oldest:
-                return Answer(410, encoded(status(410, "Expired")))
+            if version < self.oldest_version:
+                return FakeResponse(410, encode_json(status(410, "Expired")))
             state = self._state_at(version)
         else:
             version, start, state = self.version, 0, self.objects
-        selects = self._selects(request.path)
-        items = [state[key] for key in sorted(state) if selects(state[key])]
+        is_selected = self._is_selected(request.path)
+        items = [state[key] for key in sorted(state) if is_selected(state[key])]
         page = items[start : start + limit] if limit else items
         meta = {"resourceVersion": f"{self.prefix}{version}"}
         if limit and start + limit < len(items):
             meta["continue"] = f"{version}:{start + limit}"
             if self.after_page:
                 self.after_page()
-        bare = [{key: value for key, value in item.items() if key not in ("kind", "apiVersion")} for item in page]
-        return Answer(200, encoded({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": meta, "items": bare}))
+        items_without_kind = [
+            {key: value for key, value in item.items() if key not in ("kind", "apiVersion")} for item in page
+        ]
+        return FakeResponse(
+            200,
+            encode_json({"kind": "ConfigMapList", "apiVersion": "v1", "metadata": meta, "items": items_without_kind}),
+        )
 
     def _state_at(self, version):
         state = dict(self.objects)
-        for past, kind, obj in reversed([entry for entry in self.history if entry[0] > version]):
+        for event_version, kind, obj in reversed([entry for entry in self.history if entry[0] > version]):
             key = obj["metadata"]["namespace"], obj["metadata"]["name"]
-            before = [
+            previous_objects = [
                 old
-                for when, what, old in self.history
-                if when < past and what != "DELETED" and (old["metadata"]["namespace"], old["metadata"]["name"]) == key
+                for version_then, event_type, old in self.history
+                if version_then < event_version
+                and event_type != "DELETED"
+                and (old["metadata"]["namespace"], old["metadata"]["name"]) == key
             ]
             if kind == "ADDED":
                 state.pop(key, None)
             else:
-                state[key] = before[-1]
+                state[key] = previous_objects[-1]
         return state
 
-    def _selects(self, path):
+    def _is_selected(self, path):
         parts = path.strip("/").split("/")
         namespace = parts[3] if "namespaces" in parts else None
         return lambda obj: namespace is None or obj["metadata"]["namespace"] == namespace
 
     async def stream(self, request):
-        initial = request.query.get("sendInitialEvents") == "true"
-        self.requests.append("initial" if initial else "watch")
-        failure = self._fails()
-        if initial and not self.streams:
+        wants_initial_events = request.query.get("sendInitialEvents") == "true"
+        self.requests.append("initial" if wants_initial_events else "watch")
+        failure = self._next_failure()
+        if wants_initial_events and not self.streams:
             failure = status(422, "Invalid")
         if failure:
-            return _Refusal(failure)
-        selects = self._selects(request.path)
+            return ErrorResponse(failure)
+        is_selected = self._is_selected(request.path)
         frames = []
-        if initial or self.ignores_initial_events:
-            frames = [("ADDED", self.objects[key]) for key in sorted(self.objects) if selects(self.objects[key])]
+        if wants_initial_events or self.ignores_initial_events:
+            frames = [("ADDED", self.objects[key]) for key in sorted(self.objects) if is_selected(self.objects[key])]
             if not self.ignores_initial_events:
                 frames.append(("BOOKMARK", self.bookmark(**{"k8s.io/initial-events-end": "true"})))
-        cut = self.cuts.popleft() if self.cuts else None
-        if not initial:
+        fault = self.watch_faults.popleft() if self.watch_faults else None
+        if not wants_initial_events:
             version = int(request.query["resourceVersion"].removeprefix(self.prefix))
-            if version < self.oldest:
-                cut = Cut(0, "410")
-            frames = [(kind, obj) for when, kind, obj in self.history if when > version and selects(obj)]
-        stream = Stream(self, selects, frames, float(request.query["timeoutSeconds"]), cut)
+            if version < self.oldest_version:
+                fault = WatchFault(0, "410")
+            frames = [
+                (kind, obj) for version_then, kind, obj in self.history if version_then > version and is_selected(obj)
+            ]
+        stream = FakeWatchStream(self, is_selected, frames, float(request.query["timeoutSeconds"]), fault)
         self.watches.append(stream)
         return stream
 
@@ -288,10 +304,10 @@ class Server:
         pass
 
 
-class _Refusal:
+class ErrorResponse:
     def __init__(self, failure):
         self.status, self.headers = failure["code"], {"Content-Type": "application/json"}
-        self._body = [encoded(failure), b""]
+        self._body = [encode_json(failure), b""]
 
     async def read(self):
         return self._body.pop(0)
@@ -300,30 +316,30 @@ class _Refusal:
         pass
 
 
-class World:
-    """A server, a cache of it, and the changes that a handler was called with."""
+class CacheHarness:
+    """A fake server, a cache of its ConfigMaps, and the changes that the cache reported to a handler."""
 
     def __init__(self, seed=0, **watch):
         self.world = virtual.world(seed)
-        self.server = Server()
+        self.server = FakeServer()
         self.cache = Cache(Client(self.server, self.world), self.world)
         self.view = self.cache.watch(ConfigMap, **watch)
         self.changes = []  # (key, old (uid, version) or None, new (uid, version) or None)
-        self.view.subscribe(self._note)
+        self.view.subscribe(self._record_change)
 
-    def _note(self, change):
-        def version(side):
-            return None if side is None else (side.uid, side.version)
+    def _record_change(self, change):
+        def identity_of(snapshot):
+            return None if snapshot is None else (snapshot.uid, snapshot.version)
 
-        self.changes.append(((change.namespace, change.name), version(change.old), version(change.new)))
+        self.changes.append(((change.namespace, change.name), identity_of(change.old), identity_of(change.new)))
 
     @property
     def health(self):
         (health,) = self.view.health()
         return health
 
-    def seen(self):
-        """Return the objects of the reader, and check that the changes add up to the same."""
+    def check_objects(self):
+        """Check that the reported changes lead to the cached objects, and return these objects."""
         objects = {(obj.namespace, obj.name): obj for obj in self.view.list()}
         state = {}
         for key, old, new in self.changes:
@@ -334,9 +350,9 @@ class World:
         assert state == {key: (obj.uid, as_integer(obj.resource_version)) for key, obj in objects.items()}
         return objects
 
-    def assert_true(self):
-        """Check that the cache has the objects of the server, at the version in its health."""
-        assert self.seen() == self.server.objects
+    def assert_converged(self):
+        """Check that the cache has the objects of the server and no pending own writes."""
+        assert self.check_objects() == self.server.objects
         overlay = self.view._informers[0].overlay
         assert not overlay
         assert not overlay._versions
@@ -351,12 +367,15 @@ class World:
 
 
 @pytest.fixture(scope="session")
-def chaos():
-    """`World` of a scripted server, `Cut`, `Server`, `status` and `NotSent`, to be used inside `virtual.run`."""
+def fakes():
+    """Return the helpers of this file as attributes: `CacheHarness`, `WatchFault`, `status` and `NotSent`.
 
-    class Chaos:
+    Create a `CacheHarness` inside `virtual.run`.
+    """
+
+    class Fakes:
         pass
 
-    chaos = Chaos()
-    chaos.World, chaos.Cut, chaos.status, chaos.NotSent = World, Cut, status, NotSent
-    return chaos
+    fakes = Fakes()
+    fakes.CacheHarness, fakes.WatchFault, fakes.status, fakes.NotSent = CacheHarness, WatchFault, status, NotSent
+    return fakes

@@ -1,7 +1,7 @@
-"""Tests of random histories under random faults.
+"""Tests of the cache with random writes and random faults.
 
-The cache converges to the server's state. Before that, it reports each deletion once, the states of each object in
-order, and shows own writes immediately.
+The cache converges to the server's state. Until then, the cache reports each deletion once, reports the states of each
+object in order, and shows own writes immediately.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from fairlead.testing import virtual
 
 NAMES = ["a", "b", "c", "d"]
 name = st.sampled_from(NAMES)
-how = st.sampled_from(["end", "break", "mid", "hang", "410", "500"])
+fault_type = st.sampled_from(["end", "break", "mid", "hang", "410", "500"])
 action = st.one_of(
     st.tuples(st.just("put"), name),
     st.tuples(st.just("put"), name),
@@ -22,38 +22,38 @@ action = st.one_of(
     st.tuples(st.just("own put"), name, st.integers(0, 3)),
     st.tuples(st.just("own delete"), name, st.integers(0, 3)),
     st.tuples(st.just("own last finalizer"), name, st.integers(0, 3)),
-    st.tuples(st.just("break"), how),
-    st.tuples(st.just("cut"), how, st.integers(0, 6)),
+    st.tuples(st.just("break"), fault_type),
+    st.tuples(st.just("cut"), fault_type, st.integers(0, 6)),
     st.tuples(st.just("fail"), st.sampled_from(["refused", "429", "500", "410"])),
     st.tuples(st.just("compact")),
     st.tuples(st.just("wait"), st.sampled_from([0.001, 0.9, 20.0, 130.0])),
 )
 
 
-class History:
-    """Plays a history on a scripted server, and checks every guarantee of the cache against the real history."""
+class HistoryPlayer:
+    """Plays random actions on a fake server, and checks the guarantees of the cache against the server's history."""
 
-    def __init__(self, chaos, world):
-        self.chaos, self.world, self.server = chaos, world, world.server
+    def __init__(self, fakes, world):
+        self.fakes, self.world, self.server = fakes, world, world.server
         self.overlay = world.view._informers[0].overlay
-        self.gone = set()  # uids that we know to be removed
-        self.answers = []  # [actions until it arrives, answer, …]
+        self.removed_uids = set()  # uids that we know to be removed
+        self.pending_responses = []  # [actions until it arrives, answer, …]
 
     async def play(self, actions):
-        for what, *arguments in actions:
-            await self.do(what, *arguments)
-            self.deliver()
+        for action_name, *arguments in actions:
+            await self.do_action(action_name, *arguments)
+            self.deliver_responses()
         for _ in range(4):
-            self.deliver()
-        self.server.calm()
+            self.deliver_responses()
+        self.server.remove_faults()
         await asyncio.sleep(300)
-        self.world.assert_true()
+        self.world.assert_converged()
         assert not self.overlay._pending
         assert self.world.health.failures == 0
 
-    async def do(self, what, *arguments):
+    async def do_action(self, action_name, *arguments):
         server = self.server
-        match what:
+        match action_name:
             case "put":
                 server.put(arguments[0], server.version)
             case "delete":
@@ -65,20 +65,20 @@ class History:
                     self.send(arguments[1], None, (arguments[0], obj["metadata"]["uid"]))
             case "own last finalizer":
                 if ("n", arguments[0]) in server.objects:
-                    before = server.put(arguments[0], deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["x"])
-                    metadata = {key: value for key, value in before["metadata"].items() if key != "finalizers"}
+                    last_state = server.put(arguments[0], deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["x"])
+                    metadata = {key: value for key, value in last_state["metadata"].items() if key != "finalizers"}
                     server.delete(arguments[0])
-                    self.send(arguments[1], {**before, "metadata": metadata}, (arguments[0], metadata["uid"]))
+                    self.send(arguments[1], {**last_state, "metadata": metadata}, (arguments[0], metadata["uid"]))
             case "break":
                 server.break_watches(arguments[0])
             case "cut":
-                server.cuts.append(self.chaos.Cut(arguments[1], arguments[0]))
+                server.watch_faults.append(self.fakes.WatchFault(arguments[1], arguments[0]))
             case "fail":
                 failures = {
-                    "refused": self.chaos.NotSent("refused"),
-                    "429": self.chaos.status(429, "TooManyRequests"),
-                    "500": self.chaos.status(500, "InternalError"),
-                    "410": self.chaos.status(410, "Expired"),
+                    "refused": self.fakes.NotSent("refused"),
+                    "429": self.fakes.status(429, "TooManyRequests"),
+                    "500": self.fakes.status(500, "InternalError"),
+                    "410": self.fakes.status(410, "Expired"),
                 }
                 server.failures.append(failures[arguments[0]])
             case "compact":
@@ -86,73 +86,79 @@ class History:
             case "wait":
                 await asyncio.sleep(arguments[0])
 
-    def send(self, delay, answer, gone=None):
-        """Carry out an own write whose answer arrives after `delay` more actions."""
-        writing = self.world.cache.writing(self.world.view.kind, "n")
-        own = writing.__enter__()
-        self.answers.append([delay, answer, gone, own, writing])
+    def send(self, delay, response, removed=None):
+        """Start an own write. The cache gets the response after `delay` more actions."""
+        write_context = self.world.cache.writing(self.world.view.kind, "n")
+        own_write = write_context.__enter__()
+        self.pending_responses.append([delay, response, removed, own_write, write_context])
 
-    def deliver(self):
-        for waiting in list(self.answers):
-            waiting[0] -= 1
-            if waiting[0] < 0:
-                self.answers.remove(waiting)
-                self.answered(*waiting[1:])
+    def deliver_responses(self):
+        for pending in list(self.pending_responses):
+            pending[0] -= 1
+            if pending[0] < 0:
+                self.pending_responses.remove(pending)
+                self.record_response(*pending[1:])
         for obj in self.world.view.list():
-            assert obj.uid not in self.gone, "an object that we know to be removed is visible"
+            assert obj.uid not in self.removed_uids, "an object that we know to be removed is visible"
 
-    def answered(self, answer, gone, own, writing):
-        if gone:
-            if any(obj.uid == gone[1] for obj in self.world.view.list()):
-                self.gone.add(gone[1])
-            own.record(answer) if answer else own.record_delete(*gone, None)
+    def record_response(self, response, removed, own_write, write_context):
+        if removed:
+            if any(obj.uid == removed[1] for obj in self.world.view.list()):
+                self.removed_uids.add(removed[1])
+            own_write.record(response) if response else own_write.record_delete(*removed, None)
         else:
-            own.record(answer)
-            shown = self.world.view.get_snapshot(answer["metadata"]["name"], "n")
-            uid, version = answer["metadata"]["uid"], int(answer["metadata"]["resourceVersion"])
+            own_write.record(response)
+            snapshot = self.world.view.get_snapshot(response["metadata"]["name"], "n")
+            uid, version = response["metadata"]["uid"], int(response["metadata"]["resourceVersion"])
             deleted = [event for event in self.server.history if event[1] == "DELETED" and event[0] > version]
-            if shown is None or shown.uid != uid:
+            if snapshot is None or snapshot.uid != uid:
                 assert any(event[2]["metadata"]["uid"] == uid for event in deleted), "our own write is not seen"
             else:
-                assert shown.version >= version, "our own write is not seen"
-        writing.__exit__(None, None, None)
+                assert snapshot.version >= version, "our own write is not seen"
+        write_context.__exit__(None, None, None)
 
 
 @pytest.mark.parametrize("streams", [True, False], ids=["initial events", "pages"])
 @settings(max_examples=300, deadline=None)
 @given(actions=st.lists(action, max_size=40), seed=st.integers(0, 2**16))
-def test_the_cache_converges_after_any_history_of_faults(chaos, streams, actions, seed):
+def test_the_cache_converges_after_any_history_of_faults(fakes, streams, actions, seed):
     async def main():
-        world = chaos.World(seed)
+        world = fakes.CacheHarness(seed)
         world.server.streams = streams
         world.server.put("a")
         world.server.put("b")
         async with world:
-            await History(chaos, world).play(actions)
+            await HistoryPlayer(fakes, world).play(actions)
         states = {(event[2]["metadata"]["uid"], event[0]): event[0] for event in world.server.history}
         for key in {key for key, _, _ in world.changes}:
-            seen = [new for changed, _, new in world.changes if changed == key and new]
-            assert all(state in states for state in seen), "a state that never was"
-            assert [version for _, version in seen] == sorted({version for _, version in seen}), "not in their order"
+            reported_states = [new for changed_key, _, new in world.changes if changed_key == key and new]
+            assert all(state in states for state in reported_states), "a state that never was"
+            assert [version for _, version in reported_states] == sorted({version for _, version in reported_states}), (
+                "not in their order"
+            )
 
     virtual.run(main())
 
 
 @settings(max_examples=100, deadline=None)
-@given(before=st.lists(action, max_size=10), after=st.lists(action, max_size=10), seed=st.integers(0, 2**16))
-def test_the_cache_converges_after_a_restore_from_backup(chaos, before, after, seed):
+@given(
+    actions_before=st.lists(action, max_size=10),
+    actions_after=st.lists(action, max_size=10),
+    seed=st.integers(0, 2**16),
+)
+def test_the_cache_converges_after_a_restore_from_backup(fakes, actions_before, actions_after, seed):
     async def main():
-        world = chaos.World(seed)
+        world = fakes.CacheHarness(seed)
         world.server.put("a")
         async with world:
             await world.cache.wait_for_sync()
             backup = world.server.snapshot()
             for number in range(60):
                 world.server.put("b", number)
-            history = History(chaos, world)
-            await history.play(before)
+            history = HistoryPlayer(fakes, world)
+            await history.play(actions_before)
             world.server.restore(backup)
             await asyncio.sleep(60)
-            await History(chaos, world).play(after)
+            await HistoryPlayer(fakes, world).play(actions_after)
 
     virtual.run(main())

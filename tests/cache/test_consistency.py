@@ -1,4 +1,4 @@
-"""Tests of find_differences: it is empty for a correct cache and reports a wrong one."""
+"""Tests that find_differences returns nothing for a correct cache, and reports each difference of a wrong one."""
 
 import asyncio
 
@@ -33,25 +33,25 @@ async def test_find_differences_is_empty_during_concurrent_writes(api, scope):
             labels = {"colour": "red" if number % 3 else "blue"}
             obj = ConfigMap(name, api.namespace, data={"n": str(number)})
             obj["metadata"]["labels"] = labels
-            made = await client.apply(obj, field_manager="ours")
+            applied = await client.apply(obj, field_manager="ours")
             if number % 7 == 0:
-                await client.delete(ConfigMap, name, api.namespace, uid=made.uid)
+                await client.delete(ConfigMap, name, api.namespace, uid=applied.uid)
 
     async with cache:
         await cache.wait_for_sync()
-        writing = asyncio.create_task(write())
-        looks = 0
-        while not writing.done() or looks < 3:
+        write_task = asyncio.create_task(write())
+        comparisons = 0
+        while not write_task.done() or comparisons < 3:
             assert await cache.find_differences() == []
-            looks += 1
-        await writing
+            comparisons += 1
+        await write_task
         assert view.health()[0].synced
 
 
 async def test_find_differences_reports_each_kind_of_difference(api):
     client = Client(api.transport(), World())
     for name in ("changed", "missing"):
-        made = await client.create(ConfigMap(name, api.namespace, data={"n": "1"}))
+        applied = await client.create(ConfigMap(name, api.namespace, data={"n": "1"}))
     cache = Cache(client, World())
     cache.watch(ConfigMap, namespaces=[api.namespace])
     async with cache:
@@ -61,13 +61,13 @@ async def test_find_differences_reports_each_kind_of_difference(api):
         informer.store.put((api.namespace, "changed"), CacheEntry(entry.raw.replace(b'"1"', b'"2"'), entry.uid, 1))
         informer.store.put((api.namespace, "ghost"), entry)
         informer.store.remove((api.namespace, "missing"))
-        at = f"ConfigMap in {api.namespace} at version {informer.resource_version}: {api.namespace}"
+        difference_prefix = f"ConfigMap in {api.namespace} at version {informer.resource_version}: {api.namespace}"
         assert await cache.find_differences() == [
-            f"{at}/changed is cached at version 1 and is at {entry.version}, or has other fields",
-            f"{at}/ghost is in the cache and not on the server",
-            f"{at}/missing is on the server and not in the cache",
+            f"{difference_prefix}/changed is cached at version 1 and is at {entry.version}, or has other fields",
+            f"{difference_prefix}/ghost is in the cache and not on the server",
+            f"{difference_prefix}/missing is on the server and not in the cache",
         ]
-        assert int(informer.resource_version) >= int(made.resource_version)
+        assert int(informer.resource_version) >= int(applied.resource_version)
 
 
 def test_find_differences_reports_a_compacted_version():
@@ -80,10 +80,10 @@ def test_find_differences_reports_a_compacted_version():
         assert await cache.find_differences() == ["ConfigMap: it is not listed yet"]
         async with cache:
             await cache.wait_for_sync()
-            made = await client.create(ConfigMap("a", "default"))
+            applied = await client.create(ConfigMap("a", "default"))
             await client.patch(ConfigMap, "a", "default", {"data": {"n": "1"}}, type=PatchType.MERGE)
             ((informer, _),) = cache._watches.values()
-            await informer.wait_until(made.resource_version)
+            await informer.wait_until(applied.resource_version)
             while await cache.find_differences():
                 pass
             for number in range(3):

@@ -14,16 +14,16 @@ step = st.tuples(st.sampled_from(KEYS), st.one_of(st.none(), st.lists(value, max
 
 @given(st.lists(step, max_size=30))
 def test_index_matches_a_model_after_any_puts_and_removes(steps):
-    index, truth = Index(lambda entry: tuple(entry.uid)), {}
+    index, model = Index(lambda entry: tuple(entry.uid)), {}
     for key, values in steps:
         if values is None:
             index.remove(key)
-            truth.pop(key, None)
+            model.pop(key, None)
         else:
             index.put(key, CacheEntry(b"", "".join(values), 1))
-            truth[key] = values
-        for letter in "xyz":
-            assert index.keys(letter) == sorted(key for key, values in truth.items() if letter in values)
+            model[key] = values
+        for value in "xyz":
+            assert index.keys(value) == sorted(key for key, values in model.items() if value in values)
     for key in KEYS:
         index.remove(key)
     assert not index._keys
@@ -39,39 +39,39 @@ write = st.tuples(st.sampled_from(KEYS), st.text("xyz", min_size=1, max_size=3),
 
 @given(st.lists(st.one_of(write, st.integers(0, 9), st.none()), max_size=30))
 def test_overlay_index_matches_a_model_after_any_writes(steps):
-    """A write, the lag of the watch, or versions that went backwards."""
-    overlay, truth, version, position = Overlay(), {}, 0, 0
+    """Tests random steps: a write, a watch event, or versions that go backwards."""
+    overlay, model, version, position = Overlay(), {}, 0, 0
     for step in steps:
         if step is None:
             overlay.clear()
-            truth.clear()
+            model.clear()
         elif isinstance(step, int):
             position = max(position, version - step)
             overlay.advance(position)
-            truth = {key: entry for key, entry in truth.items() if entry[0] > position}
+            model = {key: entry for key, entry in model.items() if entry[0] > position}
         else:
             key, values, selected = step
             version += 1
             write = overlay.begin_write()
             overlay.record(write, key, CacheEntry(b"", values, version), position, selected=selected)
             overlay.end_write(write)
-            truth[key] = (version, values if selected else "")
-        for letter in "xyz":
-            assert overlay.find_indexed(letters, letter) == sorted(
-                key for key, (_, values) in truth.items() if letter in values
+            model[key] = (version, values if selected else "")
+        for value in "xyz":
+            assert overlay.find_indexed(letters, value) == sorted(
+                key for key, (_, values) in model.items() if value in values
             )
 
 
 def test_each_own_write_is_indexed_once():
-    looked = []
+    indexed_entries = []
 
-    def of(entry):
-        looked.append(entry.uid)
+    def index_letters(entry):
+        indexed_entries.append(entry.uid)
         return (entry.uid,)
 
     overlay = Overlay()
     for version in range(1, 101):
         name = f"object-{version}"
         overlay.record(overlay.begin_write(), ("n", name), CacheEntry(b"", name, version), 0)
-        assert overlay.find_indexed(of, name) == [("n", name)]
-    assert len(looked) == 100
+        assert overlay.find_indexed(index_letters, name) == [("n", name)]
+    assert len(indexed_entries) == 100

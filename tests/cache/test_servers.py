@@ -1,4 +1,4 @@
-"""Tests of the cache on servers with random writers and a failing network, compared with a list at the end."""
+"""Tests of the cache with random writers and a failing network. At the end, the tests compare the cache with a list."""
 
 import asyncio
 import contextlib
@@ -19,21 +19,21 @@ from fairlead.testing import virtual
 NAMES = [f"object-{number}" for number in range(6)]
 
 
-class Fails:
-    """A transport that rejects requests, and breaks, ends, silences or cuts watches."""
+class UnreliableTransport:
+    """A transport that randomly rejects requests, and breaks, ends, hangs or truncates watches."""
 
-    def __init__(self, inner, seed, ways=("break", "end", "mid", "hang")):
-        self.inner, self.rng, self.ways, self.calm = inner, random.Random(seed), ways, False
+    def __init__(self, inner, seed, fault_types=("break", "end", "mid", "hang")):
+        self.inner, self.rng, self.fault_types, self.is_reliable = inner, random.Random(seed), fault_types, False
 
     async def request(self, request):
-        if not self.calm and self.rng.random() < 0.2:
+        if not self.is_reliable and self.rng.random() < 0.2:
             raise NotSent("refused")
         return await self.inner.request(request)
 
     async def stream(self, request):
-        if not self.calm and self.rng.random() < 0.2:
+        if not self.is_reliable and self.rng.random() < 0.2:
             raise NotSent("refused")
-        self.streams = [Fragile(self, await self.inner.stream(request))]
+        self.streams = [UnreliableStream(self, await self.inner.stream(request))]
         return self.streams[0]
 
     def break_streams(self):
@@ -44,68 +44,68 @@ class Fails:
         await self.inner.close()
 
 
-class Fragile:
+class UnreliableStream:
     def __init__(self, network, inner):
         self.network, self.inner = network, inner
         self.status, self.headers = inner.status, inner.headers
         self.broken = asyncio.Event()
 
     async def read(self):
-        reading, broken = (asyncio.ensure_future(each) for each in (self.inner.read(), self.broken.wait()))
+        read_task, broken_wait = (asyncio.ensure_future(task) for task in (self.inner.read(), self.broken.wait()))
         try:
-            await asyncio.wait([reading, broken], return_when=asyncio.FIRST_COMPLETED)
-            if broken.done():
+            await asyncio.wait([read_task, broken_wait], return_when=asyncio.FIRST_COMPLETED)
+            if broken_wait.done():
                 raise ConnectionResetError("cut")
-            chunk = reading.result()
+            chunk = read_task.result()
         finally:
-            for each in (reading, broken):
-                each.cancel()
-            await asyncio.gather(reading, broken, return_exceptions=True)
+            for task in (read_task, broken_wait):
+                task.cancel()
+            await asyncio.gather(read_task, broken_wait, return_exceptions=True)
         rng = self.network.rng
-        if self.network.calm or rng.random() < 0.9:
+        if self.network.is_reliable or rng.random() < 0.9:
             return chunk
-        match rng.choice(self.network.ways):
+        match rng.choice(self.network.fault_types):
             case "break":
                 raise ConnectionResetError("cut")
             case "end":
                 return b""
             case "hang":
                 await asyncio.get_running_loop().create_future()
-        cut = rng.randrange(len(chunk)) if chunk else 0
-        self.network, half = Cut(), chunk[:cut]
-        return half
+        length = rng.randrange(len(chunk)) if chunk else 0
+        self.network, first_part = CutConnection(), chunk[:length]
+        return first_part
 
     async def close(self):
         await self.inner.close()
 
 
-class Cut:
-    calm, rng = False, None
+class CutConnection:
+    is_reliable, rng = False, None
 
     def __getattr__(self, name):
         raise ConnectionResetError("cut")
 
 
-async def change(client, rng, namespace, own=None):
-    """Do a random write. `own` is the cache if it is an own write."""
+async def write_randomly(client, rng, namespace, cache=None):
+    """Send a random write. If `cache` is set, record the write there as an own write."""
     name = rng.choice(NAMES)
-    where = (ConfigMap, name, namespace)
-    with own.writing(ConfigMap, namespace) if own else _NoRecorder() as own_write:
+    identity = (ConfigMap, name, namespace)
+    with cache.writing(ConfigMap, namespace) if cache else _NoRecorder() as own_write:
         match rng.choice(["create", "edit", "edit", "delete", "hold", "release"]):
             case "create":
                 own_write.record(await client.create(ConfigMap(name, namespace, data={"n": str(rng.random())})))
             case "edit":
                 patch = {"data": {"n": str(rng.random())}}
-                own_write.record(await client.patch(*where, patch, type=PatchType.MERGE))
+                own_write.record(await client.patch(*identity, patch, type=PatchType.MERGE))
             case "hold":
                 patch = {"metadata": {"finalizers": ["test.example.com/hold"]}}
-                own_write.record(await client.patch(*where, patch, type=PatchType.MERGE))
+                own_write.record(await client.patch(*identity, patch, type=PatchType.MERGE))
             case "release":
                 patch = {"metadata": {"finalizers": None}}
-                own_write.record(await client.patch(*where, patch, type=PatchType.MERGE))
+                own_write.record(await client.patch(*identity, patch, type=PatchType.MERGE))
             case "delete":
-                known = await client.get(*where)
-                own_write.record_delete(name, known.uid, await client.delete(*where, uid=known.uid))
+                existing = await client.get(*identity)
+                own_write.record_delete(name, existing.uid, await client.delete(*identity, uid=existing.uid))
 
 
 class _NoRecorder:
@@ -115,18 +115,18 @@ class _NoRecorder:
     def __exit__(self, *error):
         pass
 
-    def record(self, answer):
+    def record(self, response):
         pass
 
-    def record_delete(self, name, uid, answer):
+    def record_delete(self, name, uid, response):
         pass
 
 
-async def keep_changing(client, rng, count, namespace, own=None, *, pauses=(0, 0, 0.001, 0.5, 5)):
+async def write_repeatedly(client, rng, count, namespace, cache=None, *, delays=(0, 0, 0.001, 0.5, 5)):
     for _ in range(count):
-        await asyncio.sleep(rng.choice(pauses))
+        await asyncio.sleep(rng.choice(delays))
         with contextlib.suppress(ApiError, UnknownOutcome, OSError):  # it exists, does not exist, or the network failed
-            await change(client, rng, namespace, own)
+            await write_randomly(client, rng, namespace, cache)
 
 
 def _version(snapshot):
@@ -138,18 +138,25 @@ def test_the_cache_converges_with_random_writers_and_a_failing_network(seed):
     async def main():
         world, rng = virtual.world(seed), random.Random(seed)
         server = Server(world)
-        network = Fails(server.transport(), seed)
-        ours, others = Client(network, world), Client(server.transport(), world)
+        network = UnreliableTransport(server.transport(), seed)
+        own_client, foreign_client = Client(network, world), Client(server.transport(), world)
         for name in NAMES[:3]:
-            await others.create(ConfigMap(name, "default"))
-        cache = Cache(ours, world)
+            await foreign_client.create(ConfigMap(name, "default"))
+        cache = Cache(own_client, world)
         view = cache.watch(ConfigMap, namespaces=["default"])
         changes = []
-        view.subscribe(lambda change: changes.append((change.name, _version(change.old), _version(change.new))))
+        view.subscribe(
+            lambda write_randomly: changes.append(
+                (write_randomly.name, _version(write_randomly.old), _version(write_randomly.new))
+            )
+        )
         async with cache:
-            writers = [keep_changing(others, rng, 60, "default"), keep_changing(ours, rng, 60, "default", cache)]
+            writers = [
+                write_repeatedly(foreign_client, rng, 60, "default"),
+                write_repeatedly(own_client, rng, 60, "default", cache),
+            ]
             await asyncio.gather(*writers)
-            network.calm = True
+            network.is_reliable = True
             await asyncio.sleep(300)
             (health,) = view.health()
             assert await cache.find_differences() == []
@@ -166,22 +173,22 @@ def test_the_cache_converges_with_random_writers_and_a_failing_network(seed):
 
 
 def test_a_server_that_lost_its_state_is_listed_again():
-    """Versions start again, uids differ, and all cached objects are wrong."""
+    """Tests a replaced server: its versions start again, its uids differ, and all cached objects are wrong."""
 
     async def main():
         world = virtual.world()
-        network = Fails(Server(world).transport(), 0)
-        network.calm = True
+        network = UnreliableTransport(Server(world).transport(), 0)
+        network.is_reliable = True
         client = Client(network, world)
         cache = Cache(client, world)
         view = cache.watch(ConfigMap)
         changes = []
-        view.subscribe(lambda change: changes.append((change.name, change.new is None)))
+        view.subscribe(lambda write_randomly: changes.append((write_randomly.name, write_randomly.new is None)))
         async with cache:
             await cache.wait_for_sync()
             for number in range(30):
-                with cache.writing(ConfigMap, "default") as own:
-                    own.record(await client.create(ConfigMap(f"a{number}", "default")))
+                with cache.writing(ConfigMap, "default") as own_write:
+                    own_write.record(await client.create(ConfigMap(f"a{number}", "default")))
             await asyncio.sleep(1)
             changes.clear()
             network.inner = Server(world).transport()
@@ -194,8 +201,8 @@ def test_a_server_that_lost_its_state_is_listed_again():
     virtual.run(main())
 
 
-async def caught_up(cache, view, client, namespace):
-    """Wait until the watch has reported everything up to now, marked by a write."""
+async def wait_until_caught_up(cache, view, client, namespace):
+    """Create a marker object and wait until the watch reports it."""
     marker = await client.create(ConfigMap("marker", namespace))
     async with asyncio.timeout(30):
         await view.wait_until(marker.resource_version)
@@ -203,18 +210,18 @@ async def caught_up(cache, view, client, namespace):
 
 async def test_the_cache_converges_with_random_writers_on_each_server(api):
     world, rng = World(), random.Random(1)
-    network = Fails(api.transport(), 1, ["break", "end", "mid"])
-    ours, others = Client(network, world), Client(api.transport(), world)
-    cache = Cache(ours, world)
+    network = UnreliableTransport(api.transport(), 1, ["break", "end", "mid"])
+    own_client, foreign_client = Client(network, world), Client(api.transport(), world)
+    cache = Cache(own_client, world)
     view = cache.watch(ConfigMap, namespaces=[api.namespace])
     async with cache:
         writers = [
-            keep_changing(others, rng, 100, api.namespace, pauses=[0, 0.001, 0.03]),
-            keep_changing(ours, rng, 100, api.namespace, cache, pauses=[0, 0.001, 0.03]),
+            write_repeatedly(foreign_client, rng, 100, api.namespace, delays=[0, 0.001, 0.03]),
+            write_repeatedly(own_client, rng, 100, api.namespace, cache, delays=[0, 0.001, 0.03]),
         ]
         await asyncio.gather(*writers)
-        network.calm = True
-        await caught_up(cache, view, others, api.namespace)
+        network.is_reliable = True
+        await wait_until_caught_up(cache, view, foreign_client, api.namespace)
         assert await cache.find_differences() == []
         assert cache.is_caught_up
 
@@ -226,16 +233,18 @@ async def test_own_writes_are_visible_before_the_watch_reports_them(api):
     async with cache:
         await cache.wait_for_sync()
         for number in range(20):
-            with cache.writing(ConfigMap, api.namespace) as own:
+            with cache.writing(ConfigMap, api.namespace) as own_write:
                 obj = ConfigMap("a", api.namespace, data={"n": str(number)})
-                own.record(await client.apply(obj, field_manager="ours"))
-            shown = view.get("a", api.namespace)
-            assert shown["data"] == {"n": str(number)}
-            assert [entry["manager"] for entry in shown["metadata"]["managedFields"]] == ["ours"]
-        with cache.writing(ConfigMap, api.namespace) as own:
-            own.record_delete("a", shown.uid, await client.delete(ConfigMap, "a", api.namespace, uid=shown.uid))
+                own_write.record(await client.apply(obj, field_manager="ours"))
+            obj_read = view.get("a", api.namespace)
+            assert obj_read["data"] == {"n": str(number)}
+            assert [entry["manager"] for entry in obj_read["metadata"]["managedFields"]] == ["ours"]
+        with cache.writing(ConfigMap, api.namespace) as own_write:
+            own_write.record_delete(
+                "a", obj_read.uid, await client.delete(ConfigMap, "a", api.namespace, uid=obj_read.uid)
+            )
         assert view.get("a", api.namespace) is None
-        await caught_up(cache, view, client, api.namespace)
+        await wait_until_caught_up(cache, view, client, api.namespace)
         assert [obj.name for obj in view.list(api.namespace) if obj.name == "a"] == []
         assert cache.is_caught_up
 
@@ -244,24 +253,30 @@ POD = Pod("a", spec={"containers": [{"name": "c", "image": "i"}]})
 SERVICE = Service("a", spec={"ports": [{"port": 80}]})
 
 
-@pytest.mark.parametrize("made", [ConfigMap("a"), Secret("a"), SERVICE, POD], ids=lambda made: made["kind"])
-async def test_an_own_delete_hides_the_object_for_every_answer(api, made):
-    """The answer is a Status, the object with or without a deletionTimestamp, or has a grace period of 0."""
+@pytest.mark.parametrize(
+    "obj_to_create", [ConfigMap("a"), Secret("a"), SERVICE, POD], ids=lambda obj_to_create: obj_to_create["kind"]
+)
+async def test_an_own_delete_hides_the_object_for_every_answer(api, obj_to_create):
+    """Tests every response to a delete: a Status, the object with or without deletionTimestamp, or a grace
+    period of 0.
+    """
     client = Client(api.transport(), World())
-    kind = await client.resolve(kinds.kind(made["apiVersion"], made["kind"]))
+    kind = await client.resolve(kinds.kind(obj_to_create["apiVersion"], obj_to_create["kind"]))
     cache = Cache(client, World())
     view = cache.watch(kind, namespaces=[api.namespace])
-    gone = asyncio.Event()
-    view.subscribe(lambda change: gone.set() if change.new is None else None)
+    removed = asyncio.Event()
+    view.subscribe(lambda write_randomly: removed.set() if write_randomly.new is None else None)
     async with cache:
         await cache.wait_for_sync()
-        obj = await client.create({**made, "metadata": {**made["metadata"], "namespace": api.namespace}})
+        obj = await client.create(
+            {**obj_to_create, "metadata": {**obj_to_create["metadata"], "namespace": api.namespace}}
+        )
         await view.wait_until(obj.resource_version)
-        with cache.writing(kind, api.namespace) as own:
-            own.record_delete("a", obj.uid, await client.delete(kind, "a", api.namespace, uid=obj.uid))
+        with cache.writing(kind, api.namespace) as own_write:
+            own_write.record_delete("a", obj.uid, await client.delete(kind, "a", api.namespace, uid=obj.uid))
         assert view.get("a", api.namespace) is None
         async with asyncio.timeout(10):
-            await gone.wait()
+            await removed.wait()
         assert view.list() == []
         assert cache.is_caught_up
 
@@ -270,22 +285,22 @@ async def test_removing_the_last_finalizer_hides_the_object_immediately(api):
     client = Client(api.transport(), World())
     cache = Cache(client, World())
     view = cache.watch(ConfigMap, namespaces=[api.namespace])
-    where = (ConfigMap, "a", api.namespace)
-    gone = asyncio.Event()
-    view.subscribe(lambda change: gone.set() if change.new is None else None)
-    held = ConfigMap("a", api.namespace)
-    held["metadata"]["finalizers"] = ["test.example.com/hold"]
+    identity = (ConfigMap, "a", api.namespace)
+    removed = asyncio.Event()
+    view.subscribe(lambda write_randomly: removed.set() if write_randomly.new is None else None)
+    obj_with_finalizer = ConfigMap("a", api.namespace)
+    obj_with_finalizer["metadata"]["finalizers"] = ["test.example.com/hold"]
     async with cache:
         await cache.wait_for_sync()
-        obj = await client.create(held)
-        with cache.writing(ConfigMap, api.namespace) as own:
-            own.record_delete("a", obj.uid, await client.delete(*where))
+        obj = await client.create(obj_with_finalizer)
+        with cache.writing(ConfigMap, api.namespace) as own_write:
+            own_write.record_delete("a", obj.uid, await client.delete(*identity))
         assert view.get("a", api.namespace).deleting
-        with cache.writing(ConfigMap, api.namespace) as own:
-            own.record(await client.patch(*where, {"metadata": {"finalizers": None}}, type=PatchType.MERGE))
+        with cache.writing(ConfigMap, api.namespace) as own_write:
+            own_write.record(await client.patch(*identity, {"metadata": {"finalizers": None}}, type=PatchType.MERGE))
         assert view.get("a", api.namespace) is None
         async with asyncio.timeout(10):
-            await gone.wait()
+            await removed.wait()
         assert cache.is_caught_up
 
 
@@ -295,12 +310,12 @@ async def test_a_compacted_version_lists_again_and_reports_missed_deletions(api)
     cache = Cache(client, World())
     view = cache.watch(ConfigMap, namespaces=[api.namespace])
     (informer,), (reflector,) = view._informers, view._reflectors
-    changes, gone = [], asyncio.Event()
+    changes, removed = [], asyncio.Event()
 
-    def handler(change):
-        changes.append((change.name, change.new is None))
-        if change.new is None:
-            gone.set()
+    def handler(write_randomly):
+        changes.append((write_randomly.name, write_randomly.new is None))
+        if write_randomly.new is None:
+            removed.set()
 
     view.subscribe(handler)
     for name in ("a", "b"):
@@ -313,30 +328,30 @@ async def test_a_compacted_version_lists_again_and_reports_missed_deletions(api)
     reflector._state = reflector._state.on_version_checked()
     async with cache:
         async with asyncio.timeout(10):
-            await gone.wait()
+            await removed.wait()
     assert changes == [("a", True)]
 
 
 async def test_selectors_and_metadata_only_can_be_watched(api):
     client = Client(api.transport(), World())
     cache = Cache(client, World())
-    web = cache.watch(ConfigMap, namespaces=[api.namespace], labels="tier in (web)")
-    names = cache.watch(Secret, namespaces=[api.namespace], metadata_only=True)
+    web_view = cache.watch(ConfigMap, namespaces=[api.namespace], labels="tier in (web)")
+    metadata_view = cache.watch(Secret, namespaces=[api.namespace], metadata_only=True)
     async with cache:
         await cache.wait_for_sync()
-        made = await client.create(ConfigMap("a", api.namespace, labels={"tier": "web"}))
+        obj_to_create = await client.create(ConfigMap("a", api.namespace, labels={"tier": "web"}))
         await client.create(ConfigMap("b", api.namespace, labels={"tier": "db"}))
         secret = await client.create(Secret("s", api.namespace, stringData={"password": "x"}))
         async with asyncio.timeout(10):
-            await web.wait_until(made.resource_version)
-            await names.wait_until(secret.resource_version)
-        assert [obj.name for obj in web.list()] == ["a"]
-        (shown,) = names.list()
-        assert (shown.kind, shown.name, "data" in shown) == ("Secret", "s", False)
-        where = (ConfigMap, "a", api.namespace)
-        out = await client.patch(*where, {"metadata": {"labels": None}}, type=PatchType.MERGE)
+            await web_view.wait_until(obj_to_create.resource_version)
+            await metadata_view.wait_until(secret.resource_version)
+        assert [obj.name for obj in web_view.list()] == ["a"]
+        (obj_read,) = metadata_view.list()
+        assert (obj_read.kind, obj_read.name, "data" in obj_read) == ("Secret", "s", False)
+        identity = (ConfigMap, "a", api.namespace)
+        unlabelled = await client.patch(*identity, {"metadata": {"labels": None}}, type=PatchType.MERGE)
         async with asyncio.timeout(10):
-            await web.wait_until(out.resource_version)
-        assert web.list() == []
+            await web_view.wait_until(unlabelled.resource_version)
+        assert web_view.list() == []
         assert not cache.covers(ConfigMap, api.namespace)
         assert not cache.covers(Secret, api.namespace)

@@ -1,4 +1,4 @@
-"""A scripted transport, and a loopback server that works on raw bytes."""
+"""A transport with scripted responses, and a loopback server for tests that write raw bytes."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ DISCOVERY = {
 
 
 @dataclass
-class Answer:
+class FakeResponse:
     status: int = 200
     json: object = None
     body: bytes = b""
@@ -64,37 +64,38 @@ class Answer:
         self.closed = True
 
 
-def status(code, reason="", message="no", **details):
-    """A Status answer."""
+def error_response_of(code, reason="", message="no", **details):
+    """Return an error response with a Status object."""
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message}
-    return Answer(code, {**body, "reason": reason, "details": details})
+    return FakeResponse(code, {**body, "reason": reason, "details": details})
 
 
-class Scripted:
-    """A Transport with scripted answers (it raises an exception, waits for a number) that records the requests.
+class ScriptedTransport:
+    """A Transport that returns scripted responses and records the requests.
 
-    It answers discovery itself, unless `discovery` is off.
+    If a scripted response is an exception, the transport raises it. If it is a number, the transport waits that many
+    seconds. Discovery requests need no script unless `discovery` is False.
     """
 
-    def __init__(self, *answers, discovery=True):
-        self.answers = list(answers)
-        self.asked = []
+    def __init__(self, *responses, discovery=True):
+        self.responses = list(responses)
+        self.requests = []
         self._discovery = discovery
 
     async def request(self, request):
         if self._discovery and request.path in {"/api", "/apis"}:
-            return Answer(json=DISCOVERY)
-        self.asked.append(
+            return FakeResponse(json=DISCOVERY)
+        self.requests.append(
             (request.method, request.path, dict(request.query or {}), request.body, dict(request.headers or {}))
         )
-        answer = self.answers.pop(0)
-        while isinstance(answer, int | float):
+        response = self.responses.pop(0)
+        while isinstance(response, int | float):
             async with asyncio.timeout(request.timeout):
-                await asyncio.sleep(answer)
-            answer = self.answers.pop(0)
-        if isinstance(answer, BaseException):
-            raise answer
-        return answer
+                await asyncio.sleep(response)
+            response = self.responses.pop(0)
+        if isinstance(response, BaseException):
+            raise response
+        return response
 
     async def stream(self, request):
         return await self.request(replace(request, method="WATCH"))
@@ -104,18 +105,18 @@ class Scripted:
 
 
 @pytest.fixture
-def scripted():
-    """scripted(*answers, **options) -> (client, transport), in a world of virtual time."""
+def scripted_client():
+    """Return a function: scripted_client(*responses, **options) returns (client, transport) in virtual time."""
 
-    def make(*answers, discovery=True, **options):
-        transport = Scripted(*answers, discovery=discovery)
+    def make_client(*responses, discovery=True, **options):
+        transport = ScriptedTransport(*responses, discovery=discovery)
         return Client(transport, virtual.world(), **options), transport
 
-    return make
+    return make_client
 
 
-class Wire:
-    """A server on loopback that gives the bytes of each connection to the test."""
+class RawServer:
+    """A loopback server that passes every connection to a function of the test."""
 
     def __init__(self):
         self.requests = []  # heads and bodies, as received
@@ -124,9 +125,9 @@ class Wire:
         self._tasks = set()
 
     async def start(self, handle, ssl=None):
-        """Call `handle(wire, reader, writer)` for each connection."""
+        """Start the server. It calls `handle(raw_server, reader, writer)` for every connection."""
 
-        async def connected(reader, writer):
+        async def handle_connection(reader, writer):
             self.connections += 1
             task = asyncio.current_task()
             self._tasks.add(task)
@@ -138,24 +139,24 @@ class Wire:
                 self._tasks.discard(task)
                 writer.close()
 
-        self._server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=ssl)
+        self._server = await asyncio.start_server(handle_connection, "127.0.0.1", 0, ssl=ssl)
         port = self._server.sockets[0].getsockname()[1]
         self.address = f"127.0.0.1:{port}"
         self.url = f"http{'s' if ssl else ''}://{self.address}"
         return self
 
     async def request(self, reader):
-        """Read the next request: its head, headers with lower-case names, and body."""
+        """Read the next request and return its first line, its headers with lower-case names, and its body."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        line, *rest = head.strip().split("\r\n")
-        headers = [(k.lower(), v) for k, _, v in (h.partition(": ") for h in rest)]
+        request_line, *header_lines = head.strip().split("\r\n")
+        headers = [(name.lower(), value) for name, _, value in (header.partition(": ") for header in header_lines)]
         length = int(dict(headers).get("content-length", 0))
         body = await reader.readexactly(length)
-        self.requests.append((line, headers, body))
-        return line, dict(headers), body
+        self.requests.append((request_line, headers, body))
+        return request_line, dict(headers), body
 
-    async def quiet(self):
-        """Return when every connection is closed."""
+    async def wait_until_closed(self):
+        """Wait until every connection is closed."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
@@ -169,17 +170,17 @@ class Wire:
 
 
 @pytest.fixture
-async def wire():
-    wire = Wire()
-    yield wire
-    await wire.stop()
+async def raw_server():
+    raw_server = RawServer()
+    yield raw_server
+    await raw_server.stop()
 
 
 @pytest.fixture
-def answer():
-    return Answer
+def response():
+    return FakeResponse
 
 
 @pytest.fixture
-def refusal():
-    return status
+def error_response():
+    return error_response_of

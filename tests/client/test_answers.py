@@ -42,18 +42,18 @@ NOT_LISTS = {
 
 
 @pytest.mark.parametrize("case", NOT_LISTS)
-def test_an_answer_that_is_not_a_list_is_an_error_and_never_empty(case, scripted, answer):
+def test_an_answer_that_is_not_a_list_is_an_error_and_never_empty(case, scripted_client, response):
     code, body = NOT_LISTS[case]
-    client, transport = scripted(answer(code, json=body))
+    client, transport = scripted_client(response(code, json=body))
     with pytest.raises(ApiError) as raised:
         virtual.run(client.list(ConfigMap, "n"))
     assert not isinstance(raised.value, NotFound)
     assert raised.value.code == code
-    assert len(transport.asked) == 1
+    assert len(transport.requests) == 1
 
 
-def test_the_error_names_the_request_the_difference_and_what_to_check(scripted, answer):
-    client, _ = scripted(answer(json=LIST | {"kind": "SecretList"}))
+def test_the_error_names_the_request_the_difference_and_what_to_check(scripted_client, response):
+    client, _ = scripted_client(response(json=LIST | {"kind": "SecretList"}))
     with pytest.raises(ApiError) as raised:
         virtual.run(client.list(ConfigMap, "n"))
     assert str(raised.value).startswith(
@@ -62,13 +62,13 @@ def test_the_error_names_the_request_the_difference_and_what_to_check(scripted, 
     )
 
 
-def test_a_list_may_have_null_items(scripted, answer):
-    client, _ = scripted(answer(json=LIST | {"items": None}))
+def test_a_list_may_have_null_items(scripted_client, response):
+    client, _ = scripted_client(response(json=LIST | {"items": None}))
     assert virtual.run(client.list(ConfigMap, "n")).items == []
 
 
-def test_a_list_of_metadata_has_its_own_kind(scripted, answer):
-    client, _ = scripted(answer(json=LIST | METADATA), answer(json=LIST))
+def test_a_list_of_metadata_has_its_own_kind(scripted_client, response):
+    client, _ = scripted_client(response(json=LIST | METADATA), response(json=LIST))
 
     async def main():
         assert (await client.list(ConfigMap, "n", metadata_only=True)).resource_version == "7"
@@ -90,20 +90,23 @@ def resource(name, plural, *verbs):
     return {"resource": plural, "responseKind": {"kind": name}, "scope": "Namespaced", "verbs": list(verbs)}
 
 
-def test_a_kind_without_watch_may_list_without_a_version(scripted, answer):
+def test_a_kind_without_watch_may_list_without_a_version(scripted_client, response):
     """The lists of metrics have no resourceVersion."""
     usage = {"apiVersion": "metrics.example/v1", "kind": "UsageList", "metadata": {}, "items": []}
-    client, _ = scripted(
-        answer(json=aggregate(resource("Usage", "usages", "list"))), answer(json=usage), discovery=False
+    client, _ = scripted_client(
+        response(json=aggregate(resource("Usage", "usages", "list"))), response(json=usage), discovery=False
     )
     assert virtual.run(client.list(kind("metrics.example/v1", "Usage"), "n")).items == []
 
 
-def test_a_custom_kind_may_choose_its_list_kind_but_no_other_kinds_list(scripted, answer):
+def test_a_custom_kind_may_choose_its_list_kind_but_no_other_kinds_list(scripted_client, response):
     discovery = aggregate(resource("Octopus", "octopodes", "watch"), resource("Squid", "squids", "watch"))
     octopodes = LIST | {"apiVersion": "metrics.example/v1", "kind": "Octopodes"}
-    client, _ = scripted(
-        answer(json=discovery), answer(json=octopodes), answer(json=octopodes | {"kind": "SquidList"}), discovery=False
+    client, _ = scripted_client(
+        response(json=discovery),
+        response(json=octopodes),
+        response(json=octopodes | {"kind": "SquidList"}),
+        discovery=False,
     )
     octopus = kind("metrics.example/v1", "Octopus")
 
@@ -132,8 +135,8 @@ CALLS = {
 
 @pytest.mark.parametrize("case", FOR_OTHERS)
 @pytest.mark.parametrize("verb", CALLS)
-def test_a_404_that_names_another_object_is_not_absence(verb, case, scripted, refusal):
-    client, _ = scripted(refusal(404, "NotFound", "not here", **FOR_OTHERS[case]))
+def test_a_404_that_names_another_object_is_not_absence(verb, case, scripted_client, error_response):
+    client, _ = scripted_client(error_response(404, "NotFound", "not here", **FOR_OTHERS[case]))
     with pytest.raises(ApiError, match="says nothing about ConfigMap a") as raised:
         virtual.run(CALLS[verb](client))
     assert not isinstance(raised.value, NotFound | NotServed)
@@ -141,15 +144,15 @@ def test_a_404_that_names_another_object_is_not_absence(verb, case, scripted, re
 
 
 @pytest.mark.parametrize("verb", CALLS)
-def test_the_404_page_of_a_proxy_is_not_absence(verb, scripted, answer):
-    client, _ = scripted(answer(404, body=b"<html>no such site</html>"))
+def test_the_404_page_of_a_proxy_is_not_absence(verb, scripted_client, response):
+    client, _ = scripted_client(response(404, body=b"<html>no such site</html>"))
     with pytest.raises(ApiError, match="HTTP 404, not from an API server: <html>") as raised:
         virtual.run(CALLS[verb](client))
     assert not isinstance(raised.value, NotFound | NotServed)
 
 
-def test_the_404_page_of_a_proxy_at_discovery_is_not_a_missing_kind(scripted, answer):
-    client, _ = scripted(answer(404, body=b"<html>no such site</html>"), discovery=False)
+def test_the_404_page_of_a_proxy_at_discovery_is_not_a_missing_kind(scripted_client, response):
+    client, _ = scripted_client(response(404, body=b"<html>no such site</html>"), discovery=False)
     with pytest.raises(ApiError) as raised:
         virtual.run(client.resolve(kind("example.com/v1", "Octopus")))
     assert not isinstance(raised.value, NotFound | NotServed)
@@ -157,14 +160,14 @@ def test_the_404_page_of_a_proxy_at_discovery_is_not_a_missing_kind(scripted, an
 
 @pytest.mark.parametrize("details", [{"name": "a"}, {"name": "a", "kind": "configmaps"}, {"name": "a", "group": ""}])
 @pytest.mark.parametrize("verb", CALLS)
-def test_a_404_that_names_the_object_is_absence(verb, details, scripted, refusal):
-    client, _ = scripted(refusal(404, "NotFound", **details))
+def test_a_404_that_names_the_object_is_absence(verb, details, scripted_client, error_response):
+    client, _ = scripted_client(error_response(404, "NotFound", **details))
     with pytest.raises(NotFound):
         virtual.run(CALLS[verb](client))
 
 
-def test_a_write_answered_with_206_may_have_happened(scripted, answer):
-    client, _ = scripted(answer(206, json={"apiVersion": "v1", "kind": "ConfigMap"}))
+def test_a_write_answered_with_206_may_have_happened(scripted_client, response):
+    client, _ = scripted_client(response(206, json={"apiVersion": "v1", "kind": "ConfigMap"}))
     with pytest.raises(UnknownOutcome):
         virtual.run(client.create(ConfigMap("a", "n")))
 

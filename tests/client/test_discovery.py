@@ -1,4 +1,4 @@
-"""Tests of discovery: plural and scope come from the server, are cached, and unknown kinds are asked for again."""
+"""Tests of discovery: the client caches plural and scope from the server, and looks up unknown kinds again."""
 
 import asyncio
 
@@ -17,29 +17,33 @@ OCTOPUS = {
     "verbs": ["get", "list"],
     "subresources": [{"subresource": "status"}],
 }
-LISTED = {
+RESOURCE_LIST = {
     "kind": "APIResourceList",
     "resources": [
         {"name": "octopodes", "kind": "Octopus", "namespaced": False, "verbs": ["get", "list"]},
         {"name": "octopodes/status", "kind": "Octopus", "namespaced": False, "verbs": ["get"]},
     ],
 }
-OLD = {"kind": "APIGroupList", "groups": []}
+EMPTY_GROUP_LIST = {"kind": "APIGroupList", "groups": []}
 
 
-def aggregate(*resources):
+def aggregated_discovery(*resources):
     version = {"version": "v1", "resources": list(resources)}
     return {"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "sea.example"}, "versions": [version]}]}
 
 
-def paths(transport):
-    return [path for _, path, *_ in transport.asked]
+def requested_paths(transport):
+    return [path for _, path, *_ in transport.requests]
 
 
-@pytest.mark.parametrize("old", [False, True], ids=["aggregated", "old server"])
-def test_discovery_returns_plural_scope_and_subresources(old, scripted, answer):
-    answers = [answer(json=OLD), answer(json=LISTED)] if old else [answer(json=aggregate(OCTOPUS))]
-    client, transport = scripted(*answers, discovery=False)
+@pytest.mark.parametrize("without_aggregation", [False, True], ids=["aggregated", "old server"])
+def test_discovery_returns_plural_scope_and_subresources(without_aggregation, scripted_client, response):
+    responses = (
+        [response(json=EMPTY_GROUP_LIST), response(json=RESOURCE_LIST)]
+        if without_aggregation
+        else [response(json=aggregated_discovery(OCTOPUS))]
+    )
+    client, transport = scripted_client(*responses, discovery=False)
 
     async def main():
         served = await client.served(Octopus)
@@ -50,24 +54,24 @@ def test_discovery_returns_plural_scope_and_subresources(old, scripted, answer):
         assert await client.resolve(Octopus) == served.kind
 
     virtual.run(main())
-    assert paths(transport) == (["/apis", "/apis/sea.example/v1"] if old else ["/apis"])
+    assert requested_paths(transport) == (["/apis", "/apis/sea.example/v1"] if without_aggregation else ["/apis"])
 
 
-def test_concurrent_lookups_send_one_discovery_request(scripted, answer):
-    client, transport = scripted(1, answer(json=aggregate(OCTOPUS)), discovery=False)
+def test_concurrent_lookups_send_one_discovery_request(scripted_client, response):
+    client, transport = scripted_client(1, response(json=aggregated_discovery(OCTOPUS)), discovery=False)
 
     async def main():
         await asyncio.gather(*[client.resolve(Octopus) for _ in range(20)])
 
     virtual.run(main())
-    assert paths(transport) == ["/apis"]
+    assert requested_paths(transport) == ["/apis"]
 
 
-def test_a_kind_that_is_installed_later_is_found(scripted, answer):
-    client, _ = scripted(
-        answer(json=aggregate()),
-        answer(404, body=b"404 page not found"),
-        answer(json=aggregate(OCTOPUS)),
+def test_a_kind_that_is_installed_later_is_found(scripted_client, response):
+    client, _ = scripted_client(
+        response(json=aggregated_discovery()),
+        response(404, body=b"404 page not found"),
+        response(json=aggregated_discovery(OCTOPUS)),
         discovery=False,
     )
 
@@ -79,8 +83,8 @@ def test_a_kind_that_is_installed_later_is_found(scripted, answer):
     virtual.run(main())
 
 
-def test_a_kind_missing_in_aggregated_discovery_is_found_in_its_resource_list(scripted, answer):
-    client, _ = scripted(answer(json=aggregate()), answer(json=LISTED), discovery=False)
+def test_a_kind_missing_in_aggregated_discovery_is_found_in_its_resource_list(scripted_client, response):
+    client, _ = scripted_client(response(json=aggregated_discovery()), response(json=RESOURCE_LIST), discovery=False)
 
     async def main():
         assert (await client.resolve(Octopus)).plural == "octopodes"
@@ -88,13 +92,13 @@ def test_a_kind_missing_in_aggregated_discovery_is_found_in_its_resource_list(sc
     virtual.run(main())
 
 
-def test_a_deleted_kind_raises_not_served_instead_of_not_found(scripted, answer, refusal):
-    client, transport = scripted(
-        answer(json=aggregate(OCTOPUS)),
-        refusal(404, "NotFound", "octopodes 'a' not found", name="a"),
-        answer(404, body=b"404 page not found\n"),
-        answer(json=aggregate()),
-        refusal(404, "NotFound"),
+def test_a_deleted_kind_raises_not_served_instead_of_not_found(scripted_client, response, error_response):
+    client, transport = scripted_client(
+        response(json=aggregated_discovery(OCTOPUS)),
+        error_response(404, "NotFound", "octopodes 'a' not found", name="a"),
+        response(404, body=b"404 page not found\n"),
+        response(json=aggregated_discovery()),
+        error_response(404, "NotFound"),
         discovery=False,
     )
 
@@ -107,11 +111,13 @@ def test_a_deleted_kind_raises_not_served_instead_of_not_found(scripted, answer,
             await client.resolve(Octopus)
 
     virtual.run(main())
-    assert not transport.answers
+    assert not transport.responses
 
 
-def test_a_failing_discovery_does_not_raise_not_served(scripted, answer, refusal):
-    client, _ = scripted(refusal(503, "ServiceUnavailable"), answer(json=aggregate(OCTOPUS)), discovery=False)
+def test_a_failing_discovery_does_not_raise_not_served(scripted_client, response, error_response):
+    client, _ = scripted_client(
+        error_response(503, "ServiceUnavailable"), response(json=aggregated_discovery(OCTOPUS)), discovery=False
+    )
 
     async def main():
         with pytest.raises(ServiceUnavailable):

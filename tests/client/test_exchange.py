@@ -1,4 +1,4 @@
-"""Tests of retries and errors of requests, in virtual time."""
+"""Tests of the retries and the errors of requests, in virtual time."""
 
 import asyncio
 
@@ -27,20 +27,20 @@ OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "na
 ANSWER = {**OBJECT, "kind": "ConfigMapList", "metadata": {"resourceVersion": "1"}, "items": []}
 
 VERBS = {
-    "get": lambda c: c.get(ConfigMap, "a", "n"),
-    "list": lambda c: c.list(ConfigMap, "n"),
-    "create": lambda c: c.create(OBJECT),
-    "replace": lambda c: c.replace(OBJECT),
-    "patch": lambda c: c.patch(ConfigMap, "a", "n", [], type=PatchType.JSON),
-    "apply": lambda c: c.apply(OBJECT, field_manager="me"),
-    "delete": lambda c: c.delete(ConfigMap, "a", "n"),
+    "get": lambda client: client.get(ConfigMap, "a", "n"),
+    "list": lambda client: client.list(ConfigMap, "n"),
+    "create": lambda client: client.create(OBJECT),
+    "replace": lambda client: client.replace(OBJECT),
+    "patch": lambda client: client.patch(ConfigMap, "a", "n", [], type=PatchType.JSON),
+    "apply": lambda client: client.apply(OBJECT, field_manager="me"),
+    "delete": lambda client: client.delete(ConfigMap, "a", "n"),
 }
 READS = ["get", "list"]
 WRITES = ["create", "replace", "patch", "apply", "delete"]
 
 
-def outcome(call):
-    """Return (answer or exception, seconds that it took)."""
+def run_and_time(call):
+    """Run `call` in virtual time. Return its result or exception, and the seconds it took."""
 
     async def main():
         loop = asyncio.get_running_loop()
@@ -54,131 +54,135 @@ def outcome(call):
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_429_with_retry_after_is_retried_for_every_verb(verb, scripted, answer, refusal):
-    client, transport = scripted(
-        refusal(429, "TooManyRequests", retryAfterSeconds=3),
-        answer(429, body=b"slow down", headers={"Retry-After": "2"}),
-        answer(json=ANSWER),
+def test_429_with_retry_after_is_retried_for_every_verb(verb, scripted_client, response, error_response):
+    client, transport = scripted_client(
+        error_response(429, "TooManyRequests", retryAfterSeconds=3),
+        response(429, body=b"slow down", headers={"Retry-After": "2"}),
+        response(json=ANSWER),
     )
-    result, seconds = outcome(lambda: VERBS[verb](client))
+    result, seconds = run_and_time(lambda: VERBS[verb](client))
     assert not isinstance(result, BaseException)
-    assert len(transport.asked) == 3
+    assert len(transport.requests) == 3
     assert 5 <= seconds <= 6.25
 
 
 @pytest.mark.parametrize(
-    "refusals",
+    "error_details",
     [
         pytest.param([{}], id="no Retry-After"),
         pytest.param([{"retryAfterSeconds": 60}], id="longer than we wait"),
         pytest.param([{"retryAfterSeconds": 1}] * 4, id="again and again"),
     ],
 )
-def test_429_with_a_long_or_missing_retry_after_is_raised(refusals, scripted, refusal):
-    client, transport = scripted(*[refusal(429, "TooManyRequests", **details) for details in refusals])
-    result, seconds = outcome(lambda: client.get(ConfigMap, "a", "n"))
+def test_429_with_a_long_or_missing_retry_after_is_raised(error_details, scripted_client, error_response):
+    client, transport = scripted_client(
+        *[error_response(429, "TooManyRequests", **details) for details in error_details]
+    )
+    result, seconds = run_and_time(lambda: client.get(ConfigMap, "a", "n"))
     assert isinstance(result, TooManyRequests)
     assert seconds < 5
-    assert not transport.answers
+    assert not transport.responses
 
 
 @pytest.mark.parametrize("verb", READS)
 @pytest.mark.parametrize("fault", ["503", "reset", "refused"])
-def test_reads_are_retried_during_a_short_outage(verb, fault, scripted, answer, refusal):
+def test_reads_are_retried_during_a_short_outage(verb, fault, scripted_client, response, error_response):
     faults = {
-        "503": lambda: refusal(503, "ServiceUnavailable", retryAfterSeconds=1),
+        "503": lambda: error_response(503, "ServiceUnavailable", retryAfterSeconds=1),
         "reset": lambda: ConnectionResetError("reset"),
         "refused": lambda: NotSent("refused"),
     }
-    client, transport = scripted(faults[fault](), faults[fault](), answer(json=ANSWER))
-    result, _ = outcome(lambda: VERBS[verb](client))
+    client, transport = scripted_client(faults[fault](), faults[fault](), response(json=ANSWER))
+    result, _ = run_and_time(lambda: VERBS[verb](client))
     assert not isinstance(result, BaseException)
-    assert len(transport.asked) == 3
+    assert len(transport.requests) == 3
 
 
-def test_reads_raise_after_a_long_outage(scripted):
-    client, transport = scripted(*[NotSent("refused")] * 4)
-    result, seconds = outcome(lambda: client.get(ConfigMap, "a", "n"))
+def test_reads_raise_after_a_long_outage(scripted_client):
+    client, transport = scripted_client(*[NotSent("refused")] * 4)
+    result, seconds = run_and_time(lambda: client.get(ConfigMap, "a", "n"))
     assert isinstance(result, NotSent)
     assert seconds < 2
-    assert not transport.answers
+    assert not transport.responses
 
 
-def test_a_read_that_timed_out_is_not_retried(scripted):
-    client, transport = scripted(100)
-    result, seconds = outcome(lambda: client.get(ConfigMap, "a", "n"))
+def test_a_read_that_timed_out_is_not_retried(scripted_client):
+    client, transport = scripted_client(100)
+    result, seconds = run_and_time(lambda: client.get(ConfigMap, "a", "n"))
     assert isinstance(result, TimeoutError)
     assert seconds == 30
-    assert len(transport.asked) == 1
+    assert len(transport.requests) == 1
 
 
-def test_a_credentials_error_is_not_retried(scripted):
-    client, transport = scripted(CredentialsError("log in"))
-    result, _ = outcome(lambda: client.get(ConfigMap, "a", "n"))
+def test_a_credentials_error_is_not_retried(scripted_client):
+    client, transport = scripted_client(CredentialsError("log in"))
+    result, _ = run_and_time(lambda: client.get(ConfigMap, "a", "n"))
     assert isinstance(result, CredentialsError)
-    assert len(transport.asked) == 1
+    assert len(transport.requests) == 1
 
 
 @pytest.mark.parametrize("verb", WRITES)
-def test_a_write_that_was_not_sent_raises_not_sent_without_a_retry(verb, scripted):
-    client, transport = scripted(NotSent("refused"))
-    result, _ = outcome(lambda: VERBS[verb](client))
+def test_a_write_that_was_not_sent_raises_not_sent_without_a_retry(verb, scripted_client):
+    client, transport = scripted_client(NotSent("refused"))
+    result, _ = run_and_time(lambda: VERBS[verb](client))
     assert isinstance(result, NotSent)
     assert not may_have_happened(result)
-    assert len(transport.asked) == 1
+    assert len(transport.requests) == 1
 
 
-LOST = {
-    "reset": lambda a, r: ConnectionResetError("reset"),
-    "a bug": lambda a, r: RuntimeError("unforeseen"),
-    "time ran out": lambda a, r: 100,
-    "504": lambda a, r: r(504, "Timeout", retryAfterSeconds=1),
-    "503": lambda a, r: r(503, "ServiceUnavailable", retryAfterSeconds=1),
-    "ServerTimeout": lambda a, r: r(500, "ServerTimeout", retryAfterSeconds=1),
-    "gateway": lambda a, r: a(502, body=b"<h1>Bad Gateway</h1>"),
-    "storage": lambda a, r: r(500, "", "etcdserver: request timed out"),
-    "unreadable": lambda a, r: a(200, body=b"<h1>Log in</h1>"),
-    "cut": lambda a, r: a(200, body=b'{"kind":'),
+LOST_RESPONSES = {
+    "reset": lambda response, error_response: ConnectionResetError("reset"),
+    "a bug": lambda response, error_response: RuntimeError("unforeseen"),
+    "time ran out": lambda response, error_response: 100,
+    "504": lambda response, error_response: error_response(504, "Timeout", retryAfterSeconds=1),
+    "503": lambda response, error_response: error_response(503, "ServiceUnavailable", retryAfterSeconds=1),
+    "ServerTimeout": lambda response, error_response: error_response(500, "ServerTimeout", retryAfterSeconds=1),
+    "gateway": lambda response, error_response: response(502, body=b"<h1>Bad Gateway</h1>"),
+    "storage": lambda response, error_response: error_response(500, "", "etcdserver: request timed out"),
+    "unreadable": lambda response, error_response: response(200, body=b"<h1>Log in</h1>"),
+    "cut": lambda response, error_response: response(200, body=b'{"kind":'),
 }
 
 
 @pytest.mark.parametrize("verb", WRITES)
-@pytest.mark.parametrize("fault", LOST)
-def test_a_write_with_a_lost_answer_raises_unknown_outcome_and_is_sent_once(verb, fault, scripted, answer, refusal):
-    client, transport = scripted(LOST[fault](answer, refusal))
-    result, _ = outcome(lambda: VERBS[verb](client))
+@pytest.mark.parametrize("fault", LOST_RESPONSES)
+def test_a_write_with_a_lost_answer_raises_unknown_outcome_and_is_sent_once(
+    verb, fault, scripted_client, response, error_response
+):
+    client, transport = scripted_client(LOST_RESPONSES[fault](response, error_response))
+    result, _ = run_and_time(lambda: VERBS[verb](client))
     assert isinstance(result, UnknownOutcome)
     assert result.__cause__ is not None
     assert may_have_happened(result)
-    assert len(transport.asked) == 1
+    assert len(transport.requests) == 1
 
 
 @pytest.mark.parametrize("verb", WRITES)
-def test_a_cancelled_write_raises_cancelled_error_caused_by_unknown_outcome(verb, scripted):
+def test_a_cancelled_write_raises_cancelled_error_caused_by_unknown_outcome(verb, scripted_client):
     async def main():
-        client, _ = scripted(10)
-        caught = []
+        client, _ = scripted_client(10)
+        was_sent = []
 
-        async def discipline():
+        async def write_once():
             try:
                 await VERBS[verb](client)
             except asyncio.CancelledError as error:
-                caught.append(may_have_happened(error))
+                was_sent.append(may_have_happened(error))
                 raise
 
-        task = asyncio.create_task(discipline())
+        task = asyncio.create_task(write_once())
         await asyncio.sleep(1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert caught == [True]
+        assert was_sent == [True]
 
     virtual.run(main())
 
 
-def test_a_write_that_timed_out_raises_unknown_outcome(scripted):
+def test_a_write_that_timed_out_raises_unknown_outcome(scripted_client):
     async def main():
-        client, _ = scripted(10)
+        client, _ = scripted_client(10)
         with pytest.raises(TimeoutError) as raised:
             async with asyncio.timeout(1):
                 await client.create(OBJECT)
@@ -187,9 +191,9 @@ def test_a_write_that_timed_out_raises_unknown_outcome(scripted):
     virtual.run(main())
 
 
-def test_a_write_cancelled_between_two_attempts_did_not_happen(scripted, refusal):
+def test_a_write_cancelled_between_two_attempts_did_not_happen(scripted_client, error_response):
     async def main():
-        client, _ = scripted(refusal(429, "TooManyRequests", retryAfterSeconds=5))
+        client, _ = scripted_client(error_response(429, "TooManyRequests", retryAfterSeconds=5))
         with pytest.raises(TimeoutError) as raised:
             async with asyncio.timeout(1):
                 await client.create(OBJECT)
@@ -198,9 +202,9 @@ def test_a_write_cancelled_between_two_attempts_did_not_happen(scripted, refusal
     virtual.run(main())
 
 
-def test_a_cancelled_read_has_no_unknown_outcome(scripted):
+def test_a_cancelled_read_has_no_unknown_outcome(scripted_client):
     async def main():
-        client, _ = scripted(10)
+        client, _ = scripted_client(10)
         with pytest.raises(TimeoutError) as raised:
             async with asyncio.timeout(1):
                 await client.get(ConfigMap, "a", "n")
@@ -218,34 +222,34 @@ def test_a_cancelled_read_has_no_unknown_outcome(scripted):
         (422, "Invalid", "the server rejected our request due to an error in our request"),
     ],
 )
-def test_a_rejected_write_raises_its_reason_and_is_sent_once(code, reason, message, scripted, refusal):
-    client, transport = scripted(refusal(code, reason, message, retryAfterSeconds=1))
-    result, _ = outcome(lambda: client.apply(OBJECT, field_manager="me"))
+def test_a_rejected_write_raises_its_reason_and_is_sent_once(code, reason, message, scripted_client, error_response):
+    client, transport = scripted_client(error_response(code, reason, message, retryAfterSeconds=1))
+    result, _ = run_and_time(lambda: client.apply(OBJECT, field_manager="me"))
     assert isinstance(result, ApiError)
     assert (result.code, result.reason, result.message) == (code, reason, message)
-    assert len(transport.asked) == 1
+    assert len(transport.requests) == 1
 
 
-def test_a_dry_run_is_retried_like_a_read(scripted, answer):
-    client, transport = scripted(ConnectionResetError(), answer(json=OBJECT))
-    result, _ = outcome(lambda: client.apply(OBJECT, field_manager="me", dry_run=True))
+def test_a_dry_run_is_retried_like_a_read(scripted_client, response):
+    client, transport = scripted_client(ConnectionResetError(), response(json=OBJECT))
+    result, _ = run_and_time(lambda: client.apply(OBJECT, field_manager="me", dry_run=True))
     assert result == OBJECT
-    assert [asked[2]["dryRun"] for asked in transport.asked] == ["All", "All"]
+    assert [request[2]["dryRun"] for request in transport.requests] == ["All", "All"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_401_is_retried_once_because_the_token_may_have_rotated(verb, scripted, answer, refusal):
-    client, transport = scripted(refusal(401, "Unauthorized"), answer(json=ANSWER))
-    result, _ = outcome(lambda: VERBS[verb](client))
+def test_401_is_retried_once_because_the_token_may_have_rotated(verb, scripted_client, response, error_response):
+    client, transport = scripted_client(error_response(401, "Unauthorized"), response(json=ANSWER))
+    result, _ = run_and_time(lambda: VERBS[verb](client))
     assert not isinstance(result, BaseException)
-    client, transport = scripted(refusal(401, "Unauthorized"), refusal(401, "Unauthorized"))
-    result, _ = outcome(lambda: VERBS[verb](client))
+    client, transport = scripted_client(error_response(401, "Unauthorized"), error_response(401, "Unauthorized"))
+    result, _ = run_and_time(lambda: VERBS[verb](client))
     assert isinstance(result, Unauthorized)
-    assert len(transport.asked) == 2
+    assert len(transport.requests) == 2
 
 
 @pytest.mark.parametrize(
-    ("code", "body", "kind", "quoted"),
+    ("code", "body", "kind", "expected_message"),
     [
         (404, b'{"kind":"Status","reason":"NotFound","message":"x","code":404,"details":{"name":"a"}}', NotFound, "x"),
         (409, b'{"kind":"Status","reason":"Conflict","message":"x","code":409}', Conflict, "x"),
@@ -259,31 +263,33 @@ def test_401_is_retried_once_because_the_token_may_have_rotated(verb, scripted, 
         (429, b'{"kind":"Status","details":{"retryAfterSeconds":"soon"}}', TooManyRequests, "HTTP 429, not from"),
     ],
 )
-def test_errors_are_typed_by_reason_and_other_bodies_are_quoted(code, body, kind, quoted, scripted, answer):
-    client, _ = scripted(answer(code, body=body))
-    result, _ = outcome(lambda: client.get(ConfigMap, "a", "n"))
+def test_errors_are_typed_by_reason_and_other_bodies_are_quoted(
+    code, body, kind, expected_message, scripted_client, response
+):
+    client, _ = scripted_client(response(code, body=body))
+    result, _ = run_and_time(lambda: client.get(ConfigMap, "a", "n"))
     assert isinstance(result, kind)
-    assert quoted in result.message
+    assert expected_message in result.message
     assert result.code == code
 
 
-def test_a_redirect_raises_an_error_that_names_its_location(scripted, answer):
-    client, transport = scripted(answer(307, headers={"Location": "https://elsewhere/"}))
-    result, _ = outcome(lambda: client.get(ConfigMap, "a", "n"))
+def test_a_redirect_raises_an_error_that_names_its_location(scripted_client, response):
+    client, transport = scripted_client(response(307, headers={"Location": "https://elsewhere/"}))
+    result, _ = run_and_time(lambda: client.get(ConfigMap, "a", "n"))
     assert isinstance(result, ApiError)
     assert "https://elsewhere/" in result.message
-    assert len(transport.asked) == 1
+    assert len(transport.requests) == 1
 
 
-def test_the_observer_is_called_for_every_request(scripted, answer, refusal):
-    seen = []
-    client, _ = scripted(
+def test_the_observer_is_called_for_every_request(scripted_client, response, error_response):
+    observed = []
+    client, _ = scripted_client(
         2,
-        answer(json=OBJECT),
-        refusal(429, "TooManyRequests", retryAfterSeconds=1),
+        response(json=OBJECT),
+        error_response(429, "TooManyRequests", retryAfterSeconds=1),
         ConnectionResetError(),
-        answer(chunks=[]),
-        observe=lambda *row: seen.append(row),
+        response(chunks=[]),
+        observe=lambda *row: observed.append(row),
     )
 
     async def main():
@@ -294,18 +300,18 @@ def test_the_observer_is_called_for_every_request(scripted, answer, refusal):
             pass
 
     virtual.run(main())
-    assert [(method, code) for method, code, _ in seen[1:]] == [
+    assert [(method, code) for method, code, _ in observed[1:]] == [
         ("GET", "200"),
         ("POST", "429"),
         ("POST", "<error>"),
         ("GET", "200"),
     ]
-    assert seen[1][2] == 2
+    assert observed[1][2] == 2
 
 
-def test_each_warning_of_the_server_is_logged_once_and_made_printable(scripted, answer, caplog):
-    warned = ['299 - "unknown field\x1b[2J"']
-    client, _ = scripted(*[answer(json=OBJECT, warnings=warned) for _ in range(3)])
+def test_each_warning_of_the_server_is_logged_once_and_made_printable(scripted_client, response, caplog):
+    server_warnings = ['299 - "unknown field\x1b[2J"']
+    client, _ = scripted_client(*[response(json=OBJECT, warnings=server_warnings) for _ in range(3)])
 
     async def main():
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""Tests of exec plugins: no shell or terminal, cached until they expire, one line for a failure."""
+"""Tests of exec plugins: no shell, credentials that are cached until they expire, and one-line errors."""
 
 import asyncio
 import json
@@ -18,12 +18,12 @@ NOW = 1_767_225_600.0
 
 
 class Clock:
-    """A clock that the test sets, because subprocesses need a real event loop."""
+    """A clock that the test sets. Subprocesses need a real event loop, so virtual time cannot be used."""
 
-    at = NOW
+    time = NOW
 
     def now(self):
-        return self.at
+        return self.time
 
     monotonic = now
 
@@ -34,10 +34,13 @@ def clock():
 
 
 @pytest.fixture
-def plugin(tmp_path, clock):
-    """plugin(body, **plugin fields) -> ExecCredentials whose program runs `body`, with `count()` runs so far."""
+def exec_credentials(tmp_path, clock):
+    """Return a function that creates ExecCredentials from the Python code of a plugin.
 
-    def make(body, api_version=V1, **fields):
+    `count()` returns the number of runs.
+    """
+
+    def make_credentials(body, api_version=V1, **fields):
         script = tmp_path / "login"
         log = tmp_path / "runs"
         script.write_text(
@@ -46,53 +49,53 @@ def plugin(tmp_path, clock):
             f"{{'kind': 'ExecCredential', 'apiVersion': {api_version!r}, 'status': status}}))\n{body}\n"
         )
         script.chmod(0o755)
-        made = ExecCredentials(
+        credentials = ExecCredentials(
             ExecPlugin(api_version, str(script), **fields), World(clock), {"PATH": "/usr/bin:/bin", "MINE": "1"}
         )
-        made.count = lambda: len(log.read_text()) if log.exists() else 0
-        return made
+        credentials.count = lambda: len(log.read_text()) if log.exists() else 0
+        return credentials
 
-    return make
+    return make_credentials
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-async def test_a_token_is_returned_and_cached(version, plugin):
-    login = plugin("give(token='t')", f"client.authentication.k8s.io/{version}")
+async def test_a_token_is_returned_and_cached(version, exec_credentials):
+    credentials = exec_credentials("give(token='t')", f"client.authentication.k8s.io/{version}")
     for _ in range(3):
-        assert await login.identity() == Identity("Bearer t")
-    assert login.count() == 1
+        assert await credentials.identity() == Identity("Bearer t")
+    assert credentials.count() == 1
 
 
-async def test_a_certificate_is_returned_with_its_key(plugin):
-    login = plugin("give(clientCertificateData='C', clientKeyData='K')")
-    assert await login.identity() == Identity(None, b"C", b"K")
+async def test_a_certificate_is_returned_with_its_key(exec_credentials):
+    credentials = exec_credentials("give(clientCertificateData='C', clientKeyData='K')")
+    assert await credentials.identity() == Identity(None, b"C", b"K")
 
 
-async def test_the_plugin_runs_again_when_the_credential_expires(plugin, clock):
-    login = plugin(f"give(token='t', expirationTimestamp={rfc3339(NOW + 100)!r})")
-    await login.identity()
-    clock.at = NOW + 89
-    await login.identity()
-    assert login.count() == 1
-    clock.at = NOW + 91
-    await login.identity()
-    assert login.count() == 2
+async def test_the_plugin_runs_again_when_the_credential_expires(exec_credentials, clock):
+    credentials = exec_credentials(f"give(token='t', expirationTimestamp={rfc3339(NOW + 100)!r})")
+    await credentials.identity()
+    clock.time = NOW + 89
+    await credentials.identity()
+    assert credentials.count() == 1
+    clock.time = NOW + 91
+    await credentials.identity()
+    assert credentials.count() == 2
 
 
-async def test_the_plugin_runs_once_for_many_requests_after_a_401(plugin):
-    login = plugin("give(token=str(os.getpid()))")
-    first = await asyncio.gather(*[login.identity() for _ in range(5)])
-    for identity in first:
-        login.on_unauthorized(identity)
-    second = await asyncio.gather(*[login.identity() for _ in range(5)])
-    login.on_unauthorized(first[0])  # a late 401 of the old identity does not drop the new one
-    assert await login.identity() == second[0]
-    assert len({identity.authorization for identity in first + second}) == 2
-    assert login.count() == 2
+async def test_the_plugin_runs_once_for_many_requests_after_a_401(exec_credentials):
+    credentials = exec_credentials("give(token=str(os.getpid()))")
+    first_identities = await asyncio.gather(*[credentials.identity() for _ in range(5)])
+    for identity in first_identities:
+        credentials.on_unauthorized(identity)
+    second_identities = await asyncio.gather(*[credentials.identity() for _ in range(5)])
+    credentials.on_unauthorized(first_identities[0])  # a late 401 of the old identity does not drop the new one
+    assert await credentials.identity() == second_identities[0]
+    assert len({identity.authorization for identity in first_identities + second_identities}) == 2
+    assert credentials.count() == 2
 
 
-async def test_the_plugin_gets_the_cluster_info_and_has_no_terminal(plugin):
-    credentials = plugin(
+async def test_the_plugin_gets_the_cluster_info_and_has_no_terminal(exec_credentials):
+    credentials = exec_credentials(
         "give(token=json.dumps([sys.argv[1:], json.loads(os.environ['KUBERNETES_EXEC_INFO']), os.environ['MINE'],"
         " os.environ['THEIRS'], sys.stdin.read(), os.getsid(0) == os.getpid()]))",
         args=("a b", "$(touch /nope)", ";"),
@@ -122,64 +125,66 @@ async def test_the_plugin_gets_the_cluster_info_and_has_no_terminal(plugin):
         ("print(json.dumps({'kind': 'ExecCredential', 'apiVersion': 'x/v9', 'status': {}}))", "make them agree"),
     ],
 )
-async def test_a_plugin_failure_is_one_line_without_secrets(body, message, plugin):
+async def test_a_plugin_failure_is_one_line_without_secrets(body, message, exec_credentials):
     with pytest.raises(CredentialsError, match=message) as raised:
-        await plugin(body).identity()
+        await exec_credentials(body).identity()
     assert str(raised.value).isprintable()
     assert "secret" not in str(raised.value)
 
 
 async def test_a_missing_plugin_error_shows_the_install_hint():
-    missing = ExecCredentials(
+    credentials = ExecCredentials(
         ExecPlugin(V1, "no-such-login", install_hint="brew install it"), World(), {"PATH": "/nope"}
     )
     with pytest.raises(CredentialsError, match="not in PATH: brew install it"):
-        await missing.identity()
+        await credentials.identity()
 
 
-async def test_a_plugin_run_continues_when_its_caller_is_cancelled(plugin, tmp_path):
-    go = tmp_path / "go"
-    os.mkfifo(go)
-    login = plugin(f"open({str(go)!r}).read()\ngive(token='t')")
+async def test_a_plugin_run_continues_when_its_caller_is_cancelled(exec_credentials, tmp_path):
+    may_continue = tmp_path / "go"
+    os.mkfifo(may_continue)
+    credentials = exec_credentials(f"open({str(may_continue)!r}).read()\ngive(token='t')")
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(login.identity(), 0.01)
-    second = asyncio.create_task(login.identity())
-    await asyncio.to_thread(go.write_text, "")
-    assert await second == Identity("Bearer t")
-    assert login.count() == 1
+        await asyncio.wait_for(credentials.identity(), 0.01)
+    second_identities = asyncio.create_task(credentials.identity())
+    await asyncio.to_thread(may_continue.write_text, "")
+    assert await second_identities == Identity("Bearer t")
+    assert credentials.count() == 1
 
 
-async def test_the_plugin_runs_again_after_a_failure(plugin, tmp_path):
-    login = plugin(f"sys.exit('log in') if not os.path.exists({str(tmp_path / 'in')!r}) else give(token='t')")
+async def test_the_plugin_runs_again_after_a_failure(exec_credentials, tmp_path):
+    credentials = exec_credentials(
+        f"sys.exit('log in') if not os.path.exists({str(tmp_path / 'in')!r}) else give(token='t')"
+    )
     with pytest.raises(CredentialsError, match="log in"):
-        await login.identity()
+        await credentials.identity()
     (tmp_path / "in").touch()
-    assert await login.identity() == Identity("Bearer t")
+    assert await credentials.identity() == Identity("Bearer t")
 
 
-async def test_a_plugin_that_hangs_times_out(plugin, monkeypatch):
+async def test_a_plugin_that_hangs_times_out(exec_credentials, monkeypatch):
     monkeypatch.setattr(execplugin, "TIME_LIMIT", 0.05)
     with pytest.raises(CredentialsError, match=r"did not answer within 0\.05 s: run it by hand"):
-        await plugin("import time\ntime.sleep(60)").identity()
+        await exec_credentials("import time\ntime.sleep(60)").identity()
 
 
-async def test_a_plugin_that_times_out_is_killed_with_its_children(plugin, tmp_path):
-    held = tmp_path / "held"
-    os.mkfifo(held)
-    login = asyncio.create_task(
-        plugin(f"if not os.fork(): held = open({str(held)!r}, 'w')\nimport time\ntime.sleep(20)")._run()
+async def test_a_plugin_that_times_out_is_killed_with_its_children(exec_credentials, tmp_path):
+    fifo = tmp_path / "held"
+    os.mkfifo(fifo)
+    plugin_run = asyncio.create_task(
+        exec_credentials(f"if not os.fork(): held = open({str(fifo)!r}, 'w')\nimport time\ntime.sleep(20)")._run()
     )
-    with await asyncio.to_thread(held.open) as reading:  # returns when the plugin's child has opened it
-        login.cancel()
-        ended, _ = await asyncio.wait({login}, timeout=10)
-        assert ended
-        assert login.cancelled()
+    with await asyncio.to_thread(fifo.open) as read_end:  # returns when the plugin's child has opened it
+        plugin_run.cancel()
+        done_tasks, _ = await asyncio.wait({plugin_run}, timeout=10)
+        assert done_tasks
+        assert plugin_run.cancelled()
         # Ends when no process has the other end open.
-        assert not await asyncio.wait_for(asyncio.to_thread(reading.read), 10)
+        assert not await asyncio.wait_for(asyncio.to_thread(read_end.read), 10)
 
 
-async def test_an_exec_command_is_relative_to_its_kubeconfig(plugin, tmp_path):
-    plugin("give(token=os.environ['KUBERNETES_EXEC_INFO'])")
+async def test_an_exec_command_is_relative_to_its_kubeconfig(exec_credentials, tmp_path):
+    exec_credentials("give(token=os.environ['KUBERNETES_EXEC_INFO'])")
     entry = {"apiVersion": V1, "command": "./login", "interactiveMode": "IfAvailable", "provideClusterInfo": True}
     cluster = {
         "server": "https://c.example",

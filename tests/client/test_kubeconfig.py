@@ -1,4 +1,4 @@
-"""Tests of kubeconfigs: merged as kubectl does, and an error of one line with the fix for an invalid one."""
+"""Tests of kubeconfigs: files are merged as kubectl merges them, and errors are one line with the fix."""
 
 import asyncio
 import base64
@@ -17,12 +17,12 @@ from fairlead.client.credentials import CredentialsError, Identity
 from fairlead.testing import real, virtual
 
 
-def b64(text):
+def encode_base64(text):
     return base64.b64encode(text.encode()).decode()
 
 
 def config(cluster=None, user=None, context=None, **fields):
-    """A kubeconfig of one context `here`."""
+    """Return a kubeconfig with one context, `here`."""
     return {
         "apiVersion": "v1",
         "kind": "Config",
@@ -47,7 +47,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def load(write):
-    """load(kubeconfig, context=None) -> Access"""
+    """Return a function: load(kubeconfig, context=None) returns the Access."""
     return lambda content, context=None: kubeconfig.load(World(), path=write(content), context=context, env={})
 
 
@@ -60,8 +60,12 @@ async def test_a_simple_kubeconfig_is_loaded(load):
 
 
 async def test_all_cluster_fields_are_loaded(load):
-    extras = {"tls-server-name": "api", "proxy-url": "http://p:3128", "certificate-authority-data": b64("CA")}
-    assert load(config(extras)).cluster == Cluster(
+    cluster_fields = {
+        "tls-server-name": "api",
+        "proxy-url": "http://p:3128",
+        "certificate-authority-data": encode_base64("CA"),
+    }
+    assert load(config(cluster_fields)).cluster == Cluster(
         "https://c.example:6443", b"CA", tls_server_name="api", proxy_url="http://p:3128"
     )
     assert load(config({"insecure-skip-tls-verify": True})).cluster.insecure
@@ -73,17 +77,17 @@ async def test_the_namespace_is_default_unless_the_context_sets_it(load):
 
 async def test_inline_data_takes_precedence_over_files(load, write):
     write("from file", "ca")
-    both = {"certificate-authority": "ca", "certificate-authority-data": b64("from data")}
-    assert load(config(both)).cluster.ca_data == b"from data"
+    certificate_authorities = {"certificate-authority": "ca", "certificate-authority-data": encode_base64("from data")}
+    assert load(config(certificate_authorities)).cluster.ca_data == b"from data"
     assert load(config({"certificate-authority": "ca"})).cluster.ca_data == b"from file"
 
 
 async def test_relative_paths_are_relative_to_their_kubeconfig(write, tmp_path):
     write("CA", "one/ca")
     write("T", "two/token")
-    one = write({"clusters": config({"certificate-authority": "ca"})["clusters"]}, "one/config")
-    two = write({**config(user={"tokenFile": "token"}), "clusters": []}, "two/config")
-    access = kubeconfig.load(World(), env={"KUBECONFIG": f"{one}{os.pathsep}{two}"})
+    clusters_file = write({"clusters": config({"certificate-authority": "ca"})["clusters"]}, "one/config")
+    users_file = write({**config(user={"tokenFile": "token"}), "clusters": []}, "two/config")
+    access = kubeconfig.load(World(), env={"KUBECONFIG": f"{clusters_file}{os.pathsep}{users_file}"})
     assert access.cluster.ca_data == b"CA"
     assert await access.credentials.identity() == Identity("Bearer T")
 
@@ -109,10 +113,10 @@ async def test_a_context_can_be_selected(load):
 async def test_a_certificate_is_loaded_and_combined_with_a_token(load, write):
     write("CERT", "cert")
     write("KEY", "key")
-    data = {"client-certificate-data": b64("CERT"), "client-key-data": b64("KEY"), "token": "t"}
+    data = {"client-certificate-data": encode_base64("CERT"), "client-key-data": encode_base64("KEY"), "token": "t"}
     files = {"client-certificate": "cert", "client-key": "key", "token": "t"}
-    mixed = {"client-certificate": "cert", "client-key-data": b64("KEY"), "token": "t"}
-    for user in (data, files, mixed):
+    user_fields = {"client-certificate": "cert", "client-key-data": encode_base64("KEY"), "token": "t"}
+    for user in (data, files, user_fields):
         assert await load(config(user=user)).credentials.identity() == Identity("Bearer t", b"CERT", b"KEY")
 
 
@@ -122,14 +126,14 @@ def test_rotated_files_are_read_again(write):
         write("K", "key")
         user = {"tokenFile": "token", "client-certificate": "cert", "client-key": "key"}
         credentials = kubeconfig.load(virtual.world(), path=write(config(user=user)), env={}).credentials
-        seen = [await credentials.identity()]
+        identities = [await credentials.identity()]
         token.write_text("T2")
         cert.write_text("C2")
-        seen.append(await credentials.identity())
+        identities.append(await credentials.identity())
         await asyncio.sleep(10)
-        seen.append(await credentials.identity())
+        identities.append(await credentials.identity())
         old, new = Identity("Bearer T1", b"C1", b"K"), Identity("Bearer T2", b"C2", b"K")
-        assert seen == [old, old, new]
+        assert identities == [old, old, new]
 
     virtual.run(main())
 
@@ -142,7 +146,7 @@ async def test_a_token_file_takes_precedence_over_a_token(load, write):
 
 async def test_a_password_is_sent_as_basic_auth(load):
     identity = await load(config(user={"username": "a", "password": "b"})).credentials.identity()
-    assert identity.authorization == f"Basic {b64('a:b')}"
+    assert identity.authorization == f"Basic {encode_base64('a:b')}"
 
 
 async def test_impersonation_is_always_sent(load):
@@ -158,19 +162,19 @@ async def test_impersonation_is_always_sent(load):
     )
 
 
-@pytest.mark.parametrize("gone", ["token", "cert", "key"])
-async def test_a_file_that_disappears_raises_credentials_error(gone, load, write, tmp_path):
+@pytest.mark.parametrize("missing_file", ["token", "cert", "key"])
+async def test_a_file_that_disappears_raises_credentials_error(missing_file, load, write, tmp_path):
     for name in ("token", "cert", "key"):
         write(name, name)
     access = load(config(user={"tokenFile": "token", "client-certificate": "cert", "client-key": "key"}))
-    (tmp_path / gone).unlink()
-    with pytest.raises(CredentialsError, match=f"{gone} .No such file"):
+    (tmp_path / missing_file).unlink()
+    with pytest.raises(CredentialsError, match=f"{missing_file} .No such file"):
         await access.credentials.identity()
 
 
 EXEC = {"apiVersion": "client.authentication.k8s.io/v1", "command": "login", "interactiveMode": "Never"}
 
-WRONG = {
+INVALID_CONFIGS = {
     "not YAML": ("a: [", "not YAML at line 1"),
     "not a mapping": ("[1]", "is not a kubeconfig"),
     "another kind": ({"kind": "Pod"}, "is not a kubeconfig"),
@@ -193,13 +197,13 @@ WRONG = {
     "CA not base64": (config({"certificate-authority-data": "%%"}), "certificate-authority-data is not base64"),
     "CA not there": (config({"certificate-authority": "nope"}), "nope, which cannot be read .No such file"),
     "CA and insecure": (
-        config({"certificate-authority-data": b64("x"), "insecure-skip-tls-verify": True}),
+        config({"certificate-authority-data": encode_base64("x"), "insecure-skip-tls-verify": True}),
         "drop insecure-skip-tls-verify",
     ),
     "insecure no bool": (config({"insecure-skip-tls-verify": "yes"}), "neither true nor false"),
     "socks": (config({"proxy-url": "socks5://u:secret@p"}), "use an http:// or https:// proxy"),
-    "no key": (config(user={"client-certificate-data": b64("x")}), "has no client-key"),
-    "no certificate": (config(user={"client-key-data": b64("x")}), "has no client-certificate"),
+    "no key": (config(user={"client-certificate-data": encode_base64("x")}), "has no client-key"),
+    "no certificate": (config(user={"client-key-data": encode_base64("x")}), "has no client-certificate"),
     "auth provider": (config(user={"auth-provider": {"name": "oidc"}}), "use an exec plugin"),
     "line in token": (config(user={"token": "secret\nx"}), "without line breaks"),
     "token a number": (config(user={"token": 123}), "put it in quotes"),
@@ -214,9 +218,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("wrong", WRONG)
-def test_an_invalid_kubeconfig_error_is_one_line_with_the_fix(wrong, load, tmp_path):
-    content, message = WRONG[wrong]
+@pytest.mark.parametrize("invalid_config", INVALID_CONFIGS)
+def test_an_invalid_kubeconfig_error_is_one_line_with_the_fix(invalid_config, load, tmp_path):
+    content, message = INVALID_CONFIGS[invalid_config]
     with pytest.raises(AccessError, match=message) as raised:
         load(content)
     message = str(raised.value)
@@ -249,8 +253,8 @@ async def test_kubectl_reads_the_merged_files_the_same_way(write, tmp_path):
     env = {"KUBECONFIG": f"{first}{os.pathsep}{tmp_path / 'absent'}{os.pathsep}{second}", "HOME": str(tmp_path)}
     command = [kubectl, "config", "view", "--minify", "--raw", "-o", "json"]
     run = functools.partial(subprocess.run, command, env=env, capture_output=True, check=True, timeout=30)
-    ran = await asyncio.to_thread(run)
-    view = json.loads(ran.stdout)
+    process = await asyncio.to_thread(run)
+    view = json.loads(process.stdout)
     access = kubeconfig.load(World(), env=env)
     assert access.cluster.server == view["clusters"][0]["cluster"]["server"]
     assert access.namespace == view["contexts"][0]["context"]["namespace"]

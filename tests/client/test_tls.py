@@ -1,4 +1,4 @@
-"""Tests of TLS: both sides are verified, and nothing is sent to an untrusted server."""
+"""Tests of TLS: client and server certificates are verified, and an untrusted server receives nothing."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
 
 class Authority:
-    """A CA without key identifiers, like those of old kubeadm versions."""
+    """A certificate authority without key identifiers, like those of old kubeadm versions."""
 
     def __init__(self, name):
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -39,14 +39,14 @@ class Authority:
         return builder.sign(self._key, hashes.SHA256())
 
     def issue(self, name, address=None, password=None):
-        """Return (certificate, key) as PEM."""
+        """Return a certificate and its key, both as PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
         names = [x509.DNSName(name)] + ([x509.IPAddress(ipaddress.ip_address(address))] if address else [])
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
         certificate = self._sign(subject, key, x509.SubjectAlternativeName(names))
-        lock = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
+        encryption = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
         return certificate.public_bytes(serialization.Encoding.PEM), key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, lock
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
         )
 
 
@@ -56,13 +56,13 @@ def authority():
 
 
 @pytest.fixture(scope="module")
-def stranger():
+def untrusted_authority():
     return Authority("theirs")
 
 
 @pytest.fixture
-async def server(wire, authority, tmp_path):
-    """A TLS server for api.example and 127.0.0.1 that answers with the client certificate's common name."""
+async def server(raw_server, authority, tmp_path):
+    """Start a TLS server for api.example and 127.0.0.1. It returns the common name of the client certificate."""
     certificate, key = authority.issue("api.example", "127.0.0.1")
     for name, content in (("cert", certificate), ("key", key), ("ca", authority.pem)):
         (tmp_path / name).write_bytes(content)
@@ -71,17 +71,17 @@ async def server(wire, authority, tmp_path):
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # like servers in Go
     context.load_cert_chain(tmp_path / "cert", tmp_path / "key")
 
-    async def handle(wire, reader, writer):
+    async def handle(raw_server, reader, writer):
         while True:
-            await wire.request(reader)
-            peer = writer.get_extra_info("peercert")
-            name = peer["subject"][0][0][1] if peer else "nobody"
+            await raw_server.request(reader)
+            peer_certificate = writer.get_extra_info("peercert")
+            name = peer_certificate["subject"][0][0][1] if peer_certificate else "nobody"
             writer.write(f"HTTP/1.1 200 OK\r\nContent-Length: {len(name)}\r\n\r\n{name}".encode())
 
-    return await wire.start(handle, ssl=context)
+    return await raw_server.start(handle, ssl=context)
 
 
-async def ask(cluster, identity=None):
+async def get_body(cluster, identity=None):
     transport = HttpTransport(cluster, StaticCredentials(identity or Identity()))
     try:
         return (await transport.request(HttpRequest("GET", "/"))).body.decode()
@@ -90,63 +90,67 @@ async def ask(cluster, identity=None):
 
 
 async def test_a_custom_ca_is_trusted(server, authority):
-    assert await ask(Cluster(server.url, authority.pem)) == "nobody"
+    assert await get_body(Cluster(server.url, authority.pem)) == "nobody"
 
 
 async def test_a_client_certificate_is_presented(server, authority):
-    assert await ask(Cluster(server.url, authority.pem), Identity(None, *authority.issue("jane"))) == "jane"
+    assert await get_body(Cluster(server.url, authority.pem), Identity(None, *authority.issue("jane"))) == "jane"
 
 
 async def test_a_renewed_certificate_is_used_for_the_next_request(server, authority):
-    class Renewed(StaticCredentials):
+    class RotatingCredentials(StaticCredentials):
         async def identity(self):
-            return Identity(None, *next(pairs))
+            return Identity(None, *next(certificates))
 
-    jane, joan = authority.issue("jane"), authority.issue("joan")
-    pairs = iter([jane, jane, joan])
-    transport = HttpTransport(Cluster(server.url, authority.pem), Renewed())
+    first_pair, renewed_pair = authority.issue("jane"), authority.issue("joan")
+    certificates = iter([first_pair, first_pair, renewed_pair])
+    transport = HttpTransport(Cluster(server.url, authority.pem), RotatingCredentials())
     try:
-        seen = [(await transport.request(HttpRequest("GET", "/"))).body for _ in range(3)]
+        common_names = [(await transport.request(HttpRequest("GET", "/"))).body for _ in range(3)]
     finally:
         await transport.close()
-    assert seen == [b"jane", b"jane", b"joan"]
+    assert common_names == [b"jane", b"jane", b"joan"]
     assert server.connections == 2
 
 
-@pytest.mark.parametrize("trusted", ["stranger", "system"])
-async def test_nothing_is_sent_to_an_untrusted_server(trusted, server, stranger):
-    cluster = Cluster(server.url, stranger.pem if trusted == "stranger" else None)
+@pytest.mark.parametrize("trusted_authority", ["stranger", "system"])
+async def test_nothing_is_sent_to_an_untrusted_server(trusted_authority, server, untrusted_authority):
+    cluster = Cluster(server.url, untrusted_authority.pem if trusted_authority == "stranger" else None)
     with pytest.raises(NotSent, match="certificate-authority"):
-        await ask(cluster, Identity("Bearer secret"))
+        await get_body(cluster, Identity("Bearer secret"))
     assert not server.requests
 
 
 async def test_tls_server_name_overrides_the_host(server, authority):
-    assert await ask(Cluster(server.url, authority.pem, tls_server_name="api.example")) == "nobody"
+    assert await get_body(Cluster(server.url, authority.pem, tls_server_name="api.example")) == "nobody"
     with pytest.raises(NotSent, match="tls-server-name"):
-        await ask(Cluster(server.url, authority.pem, tls_server_name="other.example"))
+        await get_body(Cluster(server.url, authority.pem, tls_server_name="other.example"))
 
 
 async def test_insecure_skip_tls_verify_trusts_any_server(server):
-    assert await ask(Cluster(server.url, insecure=True)) == "nobody"
+    assert await get_body(Cluster(server.url, insecure=True)) == "nobody"
 
 
-async def test_invalid_pem_error_names_the_fix(server, authority, stranger):
+async def test_invalid_pem_error_names_the_fix(server, authority, untrusted_authority):
     certificate, _ = authority.issue("jane")
-    _, other = stranger.issue("jane")
-    locked = authority.issue("jane", password=b"secret")
-    for identity in (Identity(None, b"x", b"y"), Identity(None, certificate, other), Identity(None, *locked)):
+    _, other_key = untrusted_authority.issue("jane")
+    encrypted_pair = authority.issue("jane", password=b"secret")
+    for identity in (
+        Identity(None, b"x", b"y"),
+        Identity(None, certificate, other_key),
+        Identity(None, *encrypted_pair),
+    ):
         with pytest.raises(CredentialsError, match="must be PEM, belong together"):
-            await ask(Cluster(server.url, authority.pem), identity)
+            await get_body(Cluster(server.url, authority.pem), identity)
     with pytest.raises(CredentialsError, match="not PEM certificates"):
-        await ask(Cluster(server.url, b"nonsense"))
+        await get_body(Cluster(server.url, b"nonsense"))
 
 
 class Proxy:
-    """A proxy that accepts each CONNECT and records its headers."""
+    """An HTTP proxy that accepts every CONNECT request and records its headers."""
 
     def __init__(self):
-        self.heads = []
+        self.request_heads = []
         self._relays = set()
 
     async def start(self, context):
@@ -156,11 +160,11 @@ class Proxy:
 
     async def _serve(self, reader, writer):
         self._relays.add(asyncio.current_task())
-        self.heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
-        host, _, port = self.heads[-1].split()[1].rpartition(":")
-        there, to = await asyncio.open_connection(host, int(port))
+        self.request_heads.append((await reader.readuntil(b"\r\n\r\n")).decode())
+        host, _, port = self.request_heads[-1].split()[1].rpartition(":")
+        upstream_reader, upstream_writer = await asyncio.open_connection(host, int(port))
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-        await asyncio.gather(self._relay(reader, to), self._relay(there, writer))
+        await asyncio.gather(self._relay(reader, upstream_writer), self._relay(upstream_reader, writer))
 
     async def _relay(self, reader, writer):
         with contextlib.suppress(OSError):
@@ -174,8 +178,8 @@ class Proxy:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("proved", [None, "api.example"])
-async def test_tls_is_verified_through_a_proxy(server, authority, tmp_path, scheme, proved):
+@pytest.mark.parametrize("server_name", [None, "api.example"])
+async def test_tls_is_verified_through_a_proxy(server, authority, tmp_path, scheme, server_name):
     context = None
     if scheme == "https":
         certificate, key = authority.issue("api.example", "127.0.0.1")
@@ -186,13 +190,15 @@ async def test_tls_is_verified_through_a_proxy(server, authority, tmp_path, sche
     url = await proxy.start(context)
     certificate, key = authority.issue("somebody")
     identity = Identity("Bearer secret", certificate, key)
-    cluster = Cluster(server.url, authority.pem, tls_server_name=proved, proxy_url=url.replace("://", "://me:pass@"))
+    cluster = Cluster(
+        server.url, authority.pem, tls_server_name=server_name, proxy_url=url.replace("://", "://me:pass@")
+    )
     try:
-        assert await ask(cluster, identity) == "somebody"
-        (head,) = proxy.heads
-        assert head.startswith(f"CONNECT {server.address} ")
-        assert "secret" not in head
+        assert await get_body(cluster, identity) == "somebody"
+        (request_head,) = proxy.request_heads
+        assert request_head.startswith(f"CONNECT {server.address} ")
+        assert "secret" not in request_head
         with pytest.raises(NotSent, match="is not trusted"):
-            await ask(dataclasses.replace(cluster, ca_data=None), identity)
+            await get_body(dataclasses.replace(cluster, ca_data=None), identity)
     finally:
         await proxy.stop()

@@ -1,4 +1,4 @@
-"""Tests of every verb on the embedded server (in process and over sockets) and on a real one."""
+"""Tests of every verb on the embedded server, in process and over sockets, and on a real server."""
 
 import json
 from types import SimpleNamespace
@@ -15,27 +15,27 @@ from fairlead.client.credentials import StaticCredentials
 from fairlead.client.discovery import NotServed
 from fairlead.client.http import HttpTransport
 
-HARD = 'x?a=1&b=2 <\u2028> \x7f \x85 \x9f \ufeff é 😀 \\ " \t'
+SPECIAL_CHARACTERS = 'x?a=1&b=2 <\u2028> \x7f \x85 \x9f \ufeff é 😀 \\ " \t'
 
 
 @pytest.fixture
-async def on(api):
-    """A client on the server's transport, one over sockets, one with a wrong token, and the namespace."""
+async def clients(api):
+    """Return clients of one server: with the server's own transport, over sockets, and with a wrong token."""
     cluster = Cluster(api.url, api.ca_data)
     sockets = HttpTransport(cluster, StaticCredentials.token(api.token))
-    wrong = HttpTransport(cluster, StaticCredentials.token("wrong"))
+    wrong_token_transport = HttpTransport(cluster, StaticCredentials.token("wrong"))
     yield SimpleNamespace(
         client=Client(api.transport(), World()),
-        sockets=Client(sockets, World()),
-        stranger=Client(wrong, World()),
+        socket_client=Client(sockets, World()),
+        client_with_wrong_token=Client(wrong_token_transport, World()),
         namespace=api.namespace,
     )
     await sockets.close()
-    await wrong.close()
+    await wrong_token_transport.close()
 
 
-async def test_create_get_replace_patch_and_delete(on):
-    client, namespace = on.client, on.namespace
+async def test_create_get_replace_patch_and_delete(clients):
+    client, namespace = clients.client, clients.namespace
     created = await client.create(ConfigMap("a", namespace, data={"k": "1"}))
     assert (created.kind, created.name, created["data"]) == ("ConfigMap", "a", {"k": "1"})
     with pytest.raises(AlreadyExists):
@@ -54,36 +54,36 @@ async def test_create_get_replace_patch_and_delete(on):
         await client.get(ConfigMap, "a", namespace)
 
 
-async def test_delete_returns_the_object_while_a_finalizer_holds_it(on):
-    client, namespace = on.client, on.namespace
+async def test_delete_returns_the_object_while_a_finalizer_holds_it(clients):
+    client, namespace = clients.client, clients.namespace
     obj = ConfigMap("a", namespace)
     obj["metadata"]["finalizers"] = ["example.com/hold"]
     await client.create(obj)
-    waiting = await client.delete(ConfigMap, "a", namespace)
-    assert waiting is not None
-    assert waiting.deleting
+    deleting = await client.delete(ConfigMap, "a", namespace)
+    assert deleting is not None
+    assert deleting.deleting
     await client.patch(ConfigMap, "a", namespace, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
     with pytest.raises(NotFound):
         await client.get(ConfigMap, "a", namespace)
 
 
-async def test_special_characters_survive_every_write_and_json_patch_test(on):
-    client, namespace = on.client, on.namespace
-    await client.create(ConfigMap("created", namespace, data={"k": HARD}))
-    applied = await client.apply(ConfigMap("applied", namespace, data={"k": HARD}), field_manager="me")
-    assert applied["data"] == {"k": HARD}
+async def test_special_characters_survive_every_write_and_json_patch_test(clients):
+    client, namespace = clients.client, clients.namespace
+    await client.create(ConfigMap("created", namespace, data={"k": SPECIAL_CHARACTERS}))
+    applied = await client.apply(ConfigMap("applied", namespace, data={"k": SPECIAL_CHARACTERS}), field_manager="me")
+    assert applied["data"] == {"k": SPECIAL_CHARACTERS}
     for name in ("created", "applied"):
-        guarded = [
-            {"op": "test", "path": "/data/k", "value": HARD},
-            {"op": "test", "path": "/data", "value": {"k": HARD}},
-            {"op": "add", "path": "/data/l", "value": HARD},
+        guarded_patch = [
+            {"op": "test", "path": "/data/k", "value": SPECIAL_CHARACTERS},
+            {"op": "test", "path": "/data", "value": {"k": SPECIAL_CHARACTERS}},
+            {"op": "add", "path": "/data/l", "value": SPECIAL_CHARACTERS},
         ]
-        patched = await client.patch(ConfigMap, name, namespace, guarded, type=PatchType.JSON)
-        assert patched["data"] == {"k": HARD, "l": HARD}
+        patched = await client.patch(ConfigMap, name, namespace, guarded_patch, type=PatchType.JSON)
+        assert patched["data"] == {"k": SPECIAL_CHARACTERS, "l": SPECIAL_CHARACTERS}
 
 
-async def test_a_failed_json_patch_test_raises_invalid_without_causes(on):
-    client, namespace = on.client, on.namespace
+async def test_a_failed_json_patch_test_raises_invalid_without_causes(clients):
+    client, namespace = clients.client, clients.namespace
     await client.create(ConfigMap("a", namespace, data={"k": "1"}))
     with pytest.raises(Invalid) as raised:
         await client.patch(
@@ -92,8 +92,8 @@ async def test_a_failed_json_patch_test_raises_invalid_without_causes(on):
     assert not raised.value.causes
 
 
-async def test_apply_sets_the_field_manager_and_conflicts_without_force(on):
-    client, namespace = on.client, on.namespace
+async def test_apply_sets_the_field_manager_and_conflicts_without_force(clients):
+    client, namespace = clients.client, clients.namespace
     await client.apply(ConfigMap("a", namespace, data={"k": "1"}), field_manager="one")
     with pytest.raises(Conflict) as raised:
         await client.apply(ConfigMap("a", namespace, data={"k": "2"}), field_manager="two", force=False)
@@ -103,18 +103,18 @@ async def test_apply_sets_the_field_manager_and_conflicts_without_force(on):
     assert "two" in {entry["manager"] for entry in forced.metadata["managedFields"]}
 
 
-async def test_a_dry_run_changes_nothing(on):
-    client, namespace = on.client, on.namespace
+async def test_a_dry_run_changes_nothing(clients):
+    client, namespace = clients.client, clients.namespace
     await client.create(ConfigMap("a", namespace), dry_run=True)
     await client.apply(ConfigMap("b", namespace), field_manager="me", dry_run=True)
-    kept = await client.create(ConfigMap("c", namespace))
+    existing = await client.create(ConfigMap("c", namespace))
     await client.delete(ConfigMap, "c", namespace, dry_run=True)
     assert [item.name for item in (await client.list(ConfigMap, namespace)).items] == ["c"]
-    assert await client.get(ConfigMap, "c", namespace) == kept
+    assert await client.get(ConfigMap, "c", namespace) == existing
 
 
-async def test_list_supports_pages_and_selectors_and_adds_kinds(on):
-    client, namespace = on.client, on.namespace
+async def test_list_supports_pages_and_selectors_and_adds_kinds(clients):
+    client, namespace = clients.client, clients.namespace
     for name in "abcde":
         await client.create(ConfigMap(name, namespace, labels={"odd": str(name in "ace")}))
     names, token = [], None
@@ -126,17 +126,17 @@ async def test_list_supports_pages_and_selectors_and_adds_kinds(on):
         if not token:
             break
     assert names == list("abcde")
-    assert [o.name for o in (await client.list(ConfigMap, namespace, labels="odd=True")).items] == list("ace")
-    assert [o.name for o in (await client.list(ConfigMap, namespace, fields="metadata.name=b")).items] == ["b"]
-    raw = await client.list_raw(ConfigMap, namespace)
-    assert [json.loads(item)["metadata"]["name"] for item in raw.items] == list("abcde")
-    assert all(type(item) is bytes for item in raw.items)
-    everywhere = await client.list(ConfigMap)
-    assert {(o.namespace, o.name) for o in everywhere.items} >= {(namespace, name) for name in "abcde"}
+    assert [obj.name for obj in (await client.list(ConfigMap, namespace, labels="odd=True")).items] == list("ace")
+    assert [obj.name for obj in (await client.list(ConfigMap, namespace, fields="metadata.name=b")).items] == ["b"]
+    raw_list = await client.list_raw(ConfigMap, namespace)
+    assert [json.loads(item)["metadata"]["name"] for item in raw_list.items] == list("abcde")
+    assert all(type(item) is bytes for item in raw_list.items)
+    all_namespaces = await client.list(ConfigMap)
+    assert {(obj.namespace, obj.name) for obj in all_namespaces.items} >= {(namespace, name) for name in "abcde"}
 
 
-async def test_metadata_only_objects_can_be_requested(on):
-    client, namespace = on.client, on.namespace
+async def test_metadata_only_objects_can_be_requested(clients):
+    client, namespace = clients.client, clients.namespace
     await client.create(ConfigMap("a", namespace, data={"k": "1"}))
     page = await client.list(ConfigMap, namespace, metadata_only=True)
     assert [(item.kind, item.name, "data" in item) for item in page.items] == [("PartialObjectMetadata", "a", False)]
@@ -145,8 +145,8 @@ async def test_metadata_only_objects_can_be_requested(on):
         assert (first["kind"], "data" in first) == ("PartialObjectMetadata", False)
 
 
-async def test_a_watch_starts_at_the_version_of_a_list(on):
-    client, namespace = on.client, on.namespace
+async def test_a_watch_starts_at_the_version_of_a_list(clients):
+    client, namespace = clients.client, clients.namespace
     await client.create(ConfigMap("before", namespace))
     page = await client.list(ConfigMap, namespace)
     async with client.watch(ConfigMap, namespace, resource_version=page.resource_version) as watch:
@@ -154,15 +154,15 @@ async def test_a_watch_starts_at_the_version_of_a_list(on):
         await client.patch(ConfigMap, "a", namespace, {"data": {"k": "é\x85"}}, type=PatchType.MERGE)
         await client.delete(ConfigMap, "a", namespace)
         frames = [await anext(watch) for _ in range(3)]
-    assert [(f.type, json.loads(f.raw)["metadata"]["name"]) for f in frames] == [
+    assert [(frame.type, json.loads(frame.raw)["metadata"]["name"]) for frame in frames] == [
         ("ADDED", "a"),
         ("MODIFIED", "a"),
         ("DELETED", "a"),
     ]
 
 
-async def test_a_bookmark_ends_the_initial_events(on):
-    client, namespace = on.client, on.namespace
+async def test_a_bookmark_ends_the_initial_events(clients):
+    client, namespace = clients.client, clients.namespace
     for name in "ab":
         await client.create(ConfigMap(name, namespace))
     async with client.watch(ConfigMap, namespace, initial_events=True) as watch:
@@ -171,33 +171,33 @@ async def test_a_bookmark_ends_the_initial_events(on):
     assert json.loads(frames[2].raw)["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-async def test_a_watch_ends_after_its_timeout(on):
-    async with on.client.watch(ConfigMap, on.namespace, resource_version="0", timeout_seconds=1) as watch:
+async def test_a_watch_ends_after_its_timeout(clients):
+    async with clients.client.watch(ConfigMap, clients.namespace, resource_version="0", timeout_seconds=1) as watch:
         assert {frame.type async for frame in watch} <= {"BOOKMARK", "ADDED"}
 
 
-async def test_all_transports_reach_the_same_server(on):
+async def test_all_transports_reach_the_same_server(clients):
     async with (
-        on.client.watch(ConfigMap, on.namespace, initial_events=True) as inside,
-        on.sockets.watch(ConfigMap, on.namespace, initial_events=True) as outside,
+        clients.client.watch(ConfigMap, clients.namespace, initial_events=True) as direct_watch,
+        clients.socket_client.watch(ConfigMap, clients.namespace, initial_events=True) as socket_watch,
     ):
-        assert [(await anext(watch)).type for watch in (inside, outside)] == ["BOOKMARK", "BOOKMARK"]
-        made = await on.sockets.create(ConfigMap("a", on.namespace, data={"k": HARD}))
-        assert [json.loads((await anext(watch)).raw) for watch in (inside, outside)] == [made, made]
-        assert await on.client.get(ConfigMap, "a", on.namespace) == made
+        assert [(await anext(watch)).type for watch in (direct_watch, socket_watch)] == ["BOOKMARK", "BOOKMARK"]
+        created = await clients.socket_client.create(ConfigMap("a", clients.namespace, data={"k": SPECIAL_CHARACTERS}))
+        assert [json.loads((await anext(watch)).raw) for watch in (direct_watch, socket_watch)] == [created, created]
+        assert await clients.client.get(ConfigMap, "a", clients.namespace) == created
 
 
-async def test_a_wrong_token_raises_unauthorized_for_every_verb(on):
+async def test_a_wrong_token_raises_unauthorized_for_every_verb(clients):
     with pytest.raises(Unauthorized):
-        await on.stranger.get(ConfigMap, "a", on.namespace)
-    on.stranger._discovery = on.client._discovery
+        await clients.client_with_wrong_token.get(ConfigMap, "a", clients.namespace)
+    clients.client_with_wrong_token._discovery = clients.client._discovery
     with pytest.raises(Unauthorized):
-        async with on.stranger.watch(ConfigMap, on.namespace):
+        async with clients.client_with_wrong_token.watch(ConfigMap, clients.namespace):
             pass
 
 
-async def test_a_custom_kind_is_served_while_its_crd_exists(on):
-    client = on.client
+async def test_a_custom_kind_is_served_while_its_crd_exists(clients):
+    client = clients.client
     Octopus = kind("sea.example/v1", "Octopus")  # noqa: N806 - a kind
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     definition = {
@@ -219,7 +219,7 @@ async def test_a_custom_kind_is_served_while_its_crd_exists(on):
             ],
         },
     }
-    spec = {"arms": 8, "size": 1.5, "tiny": 1e-7, "huge": 1e21, "whole": 2.0, "large": 1e20, "text": HARD}
+    spec = {"arms": 8, "size": 1.5, "tiny": 1e-7, "huge": 1e21, "whole": 2.0, "large": 1e20, "text": SPECIAL_CHARACTERS}
     with pytest.raises(NotServed):
         await client.resolve(Octopus)
     Definition = kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", namespaced=False)  # noqa: N806
@@ -232,46 +232,46 @@ async def test_a_custom_kind_is_served_while_its_crd_exists(on):
                 status = json.loads(frame.raw).get("status") or {}
                 if any(c["type"] == "Established" and c["status"] == "True" for c in status.get("conditions") or ()):
                     break
-        made = None
+        created = None
         for _ in range(100):  # a real server sets Established a moment before it serves the kind
             try:
-                made = await client.create(Octopus("a", on.namespace, spec=spec))
+                created = await client.create(Octopus("a", clients.namespace, spec=spec))
                 break
             except (NotServed, NotFound):
                 continue
-        assert made is not None
+        assert created is not None
         assert (await client.served(Octopus)).subresources == {"status"}
-        reported = await client.patch(
-            Octopus, "a", on.namespace, {"status": {"happy": True}}, type=PatchType.MERGE, subresource="status"
+        patched = await client.patch(
+            Octopus, "a", clients.namespace, {"status": {"happy": True}}, type=PatchType.MERGE, subresource="status"
         )
-        assert reported.status == {"happy": True}
-        assert reported.spec == spec
-        guards = [{"op": "test", "path": f"/spec/{key}", "value": value} for key, value in spec.items()]
-        for guard in ([*guards], [{"op": "test", "path": "/spec", "value": spec}]):
-            await client.patch(Octopus, "a", on.namespace, guard, type=PatchType.JSON)
+        assert patched.status == {"happy": True}
+        assert patched.spec == spec
+        test_operations = [{"op": "test", "path": f"/spec/{key}", "value": value} for key, value in spec.items()]
+        for operations in ([*test_operations], [{"op": "test", "path": "/spec", "value": spec}]):
+            await client.patch(Octopus, "a", clients.namespace, operations, type=PatchType.JSON)
     finally:
         await client.delete(Definition, "octopodes.sea.example")
 
 
-async def test_discovery_corrects_a_wrong_scope(on):
-    wrong = kind("v1", "Namespace", plural="spaces", namespaced=True)
-    assert (await on.client.get(wrong, on.namespace)).name == on.namespace
+async def test_discovery_corrects_a_wrong_scope(clients):
+    wrong_token_transport = kind("v1", "Namespace", plural="spaces", namespaced=True)
+    assert (await clients.client.get(wrong_token_transport, clients.namespace)).name == clients.namespace
 
 
-async def test_invalid_object_names_are_rejected_before_sending(on):
-    client = on.client
+async def test_invalid_object_names_are_rejected_before_sending(clients):
+    client = clients.client
     for name in ("", ".", ".."):
         with pytest.raises(ValueError, match="not the name"):
-            await client.get(ConfigMap, name, on.namespace)
+            await client.get(ConfigMap, name, clients.namespace)
     with pytest.raises(ValueError, match="needs a namespace"):
         await client.create(ConfigMap("a"))
     with pytest.raises(ValueError, match="apiVersion and kind"):
         await client.create({"metadata": {"name": "a"}})
     with pytest.raises(ValueError, match=r"metadata\.name"):
-        await client.apply(ConfigMap(None, on.namespace), field_manager="me")
+        await client.apply(ConfigMap(None, clients.namespace), field_manager="me")
 
 
-async def test_a_lease_keeps_its_microseconds(on):
-    lease = Lease("l", on.namespace, spec={"holderIdentity": "me", "renewTime": "2026-01-01T00:00:00.123456Z"})
-    made = await on.client.create(lease)
-    assert made.spec["renewTime"] == "2026-01-01T00:00:00.123456Z"
+async def test_a_lease_keeps_its_microseconds(clients):
+    lease = Lease("l", clients.namespace, spec={"holderIdentity": "me", "renewTime": "2026-01-01T00:00:00.123456Z"})
+    created = await clients.client.create(lease)
+    assert created.spec["renewTime"] == "2026-01-01T00:00:00.123456Z"

@@ -21,8 +21,9 @@ def api_error(reason, code):
 
 
 class FakeClient:
-    """A fake Client that stores objects in a dict. Every request takes `delay` seconds. Every request raises
-    `failure_to_raise` if the test has set it.
+    """A fake Client that stores objects in a dict.
+
+    Every request takes `delay` seconds. Every request raises `failure_to_raise` if the test has set it.
     """
 
     def __init__(self):

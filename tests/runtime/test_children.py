@@ -58,8 +58,9 @@ async def test_apply_all_writes_concurrently_and_attempts_every_child(api, clien
         ctx.status(children=[child.name for child in config_maps])
 
     class ConcurrencyRecorder:
-        """A transport that records the highest number of concurrent requests. Before it sends a request, it waits for
-        another one.
+        """A transport that records the highest number of concurrent requests.
+
+        Before it sends a request, it waits for another one.
         """
 
         def __init__(self, transport):
@@ -99,7 +100,9 @@ async def test_apply_all_writes_concurrently_and_attempts_every_child(api, clien
 
 
 async def test_two_payloads_for_one_child_in_a_pass_are_rejected(api, client):
-    """Tests two different payloads for one child: without the error, each pass would remove fields of the other payload."""
+    """Tests two different payloads for one child: without the error, each pass would remove fields of the other
+    payload.
+    """
 
     async def apply_two_payloads(obj, ctx):
         for data in ({"a": "1"}, {"a": "1"}, {"b": "2"}):

@@ -1,4 +1,4 @@
-"""Tests that children match their parents after network and server faults, and that the operator then sends no requests."""
+"""Tests that children match their parents after network and server faults, and that no requests follow."""
 
 import asyncio
 import random

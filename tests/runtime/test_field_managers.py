@@ -51,8 +51,9 @@ async def test_second_controller_does_not_change_the_first_field_manager(api, cl
 
 @pytest.mark.parametrize("name", ["child", "unowned"])
 async def test_field_of_a_former_manager_is_removed_when_left_out(api, client, name):
-    """Tests that `formerly` removes a field that the payload leaves out. Without `formerly`, the old field manager keeps
-    it.
+    """Tests that `formerly` removes a field that the payload leaves out.
+
+    Without `formerly`, the old field manager keeps it.
     """
     thing = await client.create(Thing("a", api.namespace, spec={}))
     owner = {"apiVersion": Thing.api_version, "kind": "Thing", "name": "a", "uid": thing.uid, "controller": True}

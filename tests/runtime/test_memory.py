@@ -9,7 +9,10 @@ Thing = fl.kind("test.example.com/v1", "Thing")
 
 
 def test_deleted_objects_leave_no_memory_behind(run_in_virtual_time):
-    """Tests that deleted objects with unique names leave no entry in any container. Some of them fail or are migrated."""
+    """Tests that deleted objects with unique names leave no entry in any container.
+
+    Some of them fail or are migrated.
+    """
 
     async def test(cluster):
         async def reconcile(obj, ctx):
@@ -49,7 +52,10 @@ def test_deleted_objects_leave_no_memory_behind(run_in_virtual_time):
 
 
 async def count_container_entries(running):
-    """Return the number of entries in all containers of the run. Events are excluded because their number is limited."""
+    """Return the number of entries in all containers of the run.
+
+    Events are excluded because their number is limited.
+    """
     await asyncio.sleep(120)  # Bookmarks end the overlay of own writes.
     attributes = vars(running.services) | vars(running)
     pending = [attributes[name] for name in attributes.keys() - {"recorder", "_recorder", "metrics", "services"}]

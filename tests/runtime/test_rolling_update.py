@@ -1,4 +1,4 @@
-"""Tests of a rolling update: two releases of one operator run at the same time and own different fields of one child."""
+"""Tests of a rolling update: two releases of one operator run at the same time and own different fields."""
 
 import asyncio
 import itertools
