@@ -300,13 +300,14 @@ def test_the_observer_is_called_for_every_request(scripted_client, response, err
             pass
 
     virtual.run(main())
-    assert [(method, code) for method, code, _ in observed[1:]] == [
-        ("GET", "200"),
-        ("POST", "429"),
-        ("POST", "<error>"),
-        ("GET", "200"),
+    path = "/api/v1/namespaces/n/configmaps"
+    assert [row[:3] for row in observed[1:]] == [
+        ("GET", f"{path}/a", "200"),
+        ("POST", path, "429"),
+        ("POST", path, "<error>"),
+        ("GET", "/api/v1/configmaps", "200"),
     ]
-    assert observed[1][2] == 2
+    assert observed[1][3] == 2
 
 
 def test_each_warning_of_the_server_is_logged_once_and_made_printable(scripted_client, response, caplog):

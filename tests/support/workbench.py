@@ -13,6 +13,7 @@ from fairlead.api.builtin import ConfigMap, CustomResourceDefinition
 from fairlead.api.objects import Object, is_removed
 from fairlead.api.requests import HttpRequest
 from fairlead.api.world import World
+from fairlead.cache.own_versions import OwnVersions
 from fairlead.cache.recording import RecordingClient
 from fairlead.client.client import Client, PatchType
 from fairlead.writes import Writer
@@ -156,6 +157,7 @@ class FakeCache:
     def __init__(self):
         self.objects = {}
         self.decoded = 0
+        self.own_versions = OwnVersions()
 
     def put(self, kind, obj):
         self.objects[kind.kind, obj.namespace, obj.name] = obj

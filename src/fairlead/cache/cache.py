@@ -14,6 +14,7 @@ from fairlead.cache import consistency
 from fairlead.cache.entries import Transform
 from fairlead.cache.informer import Handler, Informer, Snapshot
 from fairlead.cache.overlay import PendingWrite
+from fairlead.cache.own_versions import OwnVersions
 from fairlead.cache.reflector import Reflector, WatchHealth
 from fairlead.cache.scope import Scope
 from fairlead.client.client import Client
@@ -158,6 +159,7 @@ class Cache:
         self._client = client
         self._world = world
         self._field_managers = frozenset(field_managers)
+        self.own_versions = OwnVersions()
         self._watches: dict[Scope, tuple[Informer, Reflector]] = {}
         self._tasks: dict[Scope, asyncio.Task[None]] | None = None
 
@@ -193,6 +195,15 @@ class Cache:
             and scope.includes_namespace(namespace)
             for scope in self._watches
         )
+
+    def find(self, kind: Kind, name: str, namespace: str | None) -> Snapshot | None:
+        """Return the cached object, or None if no watch without `metadata_only` has it."""
+        for scope, (informer, _) in self._watches.items():
+            if scope.kind.key == kind.key and not scope.metadata_only and scope.includes_namespace(namespace):
+                snapshot = informer.get(name, namespace if kind.namespaced else None)
+                if snapshot is not None:
+                    return snapshot
+        return None
 
     def writing(self, kind: Kind, namespace: str | None) -> AbstractContextManager[OwnWrite]:
         """Return a context manager for one write: send the request inside it and record the response.
@@ -250,7 +261,7 @@ class Cache:
 
     def _watch(self, scope: Scope) -> tuple[Informer, Reflector]:
         if scope not in self._watches:
-            informer = Informer(scope, self._field_managers)
+            informer = Informer(scope, self._field_managers, self.own_versions)
             self._watches[scope] = informer, Reflector(self._client, informer, self._world)
             self._start(scope)
         return self._watches[scope]

@@ -14,6 +14,7 @@ from fairlead.cache import indexes
 from fairlead.cache.entries import CacheEntry, EntryCodec, OwnerReference, owner_references
 from fairlead.cache.indexes import ObjectKey
 from fairlead.cache.overlay import Overlay, PendingWrite
+from fairlead.cache.own_versions import OwnVersions
 from fairlead.cache.scope import Scope
 from fairlead.cache.store import EntriesByNamespace, ObjectStore
 
@@ -61,14 +62,24 @@ class Change:
     name are two changes. `initial` is True if the object existed already when the watch or the handler started.
     """
 
-    __slots__ = ("initial", "name", "namespace", "new", "old")
+    __slots__ = ("_own_versions", "initial", "name", "namespace", "new", "old")
 
-    def __init__(self, key: ObjectKey, old: Snapshot | None, new: Snapshot | None, initial: bool) -> None:
+    def __init__(
+        self, key: ObjectKey, old: Snapshot | None, new: Snapshot | None, initial: bool, own_versions: OwnVersions
+    ) -> None:
         self.namespace = key[0] or None
         self.name = key[1]
         self.old = old
         self.new = new
         self.initial = initial
+        self._own_versions = own_versions
+
+    @property
+    def is_own(self) -> bool:
+        """Whether this process made the change. Ask late: the event of a write may arrive before its answer."""
+        if self.new is not None:
+            return (self.new.uid, str(self.new.version)) in self._own_versions
+        return self.old is not None and (self.old.uid, "") in self._own_versions
 
 
 Handler = Callable[[Change], None]
@@ -112,8 +123,11 @@ class Informer:
         snapshot = informer.get("settings", "default")
     """
 
-    def __init__(self, scope: Scope, field_managers: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, scope: Scope, field_managers: frozenset[str] = frozenset(), own_versions: OwnVersions | None = None
+    ) -> None:
         self.scope = scope
+        self._own_versions = own_versions if own_versions is not None else OwnVersions()
         self.codec = EntryCodec(scope.kind, field_managers=field_managers, transform=scope.transform)
         self.store = ObjectStore()
         self.overlay = Overlay()
@@ -304,9 +318,10 @@ class Informer:
         before = None if old is None else Snapshot(self.codec, old)
         after = None if new is None else Snapshot(self.codec, new)
         if before is not None and after is not None and before.uid != after.uid:
-            changes = [Change(key, before, None, initial), Change(key, None, after, initial)]
+            sides = [(before, None), (None, after)]
         else:
-            changes = [Change(key, before, after, initial)]
+            sides = [(before, after)]
+        changes = [Change(key, *side, initial, self._own_versions) for side in sides]
         for handler in handlers:
             for change in changes:
                 try:

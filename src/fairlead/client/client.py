@@ -323,7 +323,10 @@ class Client:
         finally:
             await stream.close()
 
-    async def _object(
+    async def _object(self, *args: Any, **options: Any) -> Object:
+        return (await self._send_object(*args, **options))[1]
+
+    async def _send_object(
         self,
         method: str,
         kind: Kind,
@@ -335,7 +338,8 @@ class Client:
         body: Any = None,
         content_type: str = "application/json",
         writes: bool = False,
-    ) -> Object:
+    ) -> tuple[int, Object]:
+        """Send a request for one object. Return the status code and the object of the answer."""
         if name is not None and (name in {"", ".", ".."} or "/" in name):  # the path would name something else
             raise ValueError(f"{name!r} is not the name of a {kind.kind}")
         kind = await self.resolve(kind)
@@ -346,7 +350,8 @@ class Client:
         encoded = None if body is None else dumps(body)
         request = ApiRequest(method, path, query, content_type=content_type, body=encoded, writes=writes)
         try:
-            return Object(await self._exchange.send(request, _decode_object))
+            code, answer = await self._exchange.send_for_status(request, _decode_object)
+            return code, Object(answer)
         except NotFound as error:
             raise self._explain_not_found(error, kind, namespace, name, subresource) from None
 

@@ -36,8 +36,8 @@ T = TypeVar("T")
 
 log = logging.getLogger("fairlead.client")
 
-RequestObserver = Callable[[str, str, float], None]
-"""Called after every request with method, status code (or `<error>`) and seconds."""
+RequestObserver = Callable[[str, str, str, float], None]
+"""Called after every request with method, path, status code (or `<error>`) and seconds."""
 
 # Enough for a rolling restart of one replica behind a load balancer. After that, the caller's back-off takes over.
 MAX_ATTEMPTS = 4
@@ -88,9 +88,13 @@ class Exchange:
 
     async def send(self, request: ApiRequest, decode: Callable[[bytes], T]) -> T:
         """Send the request and return `decode(body)` of the response. Raises if `decode` rejects the body."""
+        return (await self.send_for_status(request, decode))[1]
+
+    async def send_for_status(self, request: ApiRequest, decode: Callable[[bytes], T]) -> tuple[int, T]:
+        """Send the request like `send`. Return the status code and `decode(body)` of the response."""
         response = await self._send_with_retries(request)
         try:
-            return decode(response.body)
+            return response.status, decode(response.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             failure = self._error_for(request, _unexpected(request, response, error))
         raise failure
@@ -125,7 +129,7 @@ class Exchange:
             stream = await self._transport.stream(self._http_request(request))
             code = str(stream.status)
         finally:
-            self._report(request.method, code, started)
+            self._report(request, code, started)
         if stream.status == 200:
             return stream
         try:
@@ -155,7 +159,7 @@ class Exchange:
                 raise error from _unknown_outcome(request, "cancelled")
             raise
         finally:
-            self._report(request.method, code, started)
+            self._report(request, code, started)
 
     def _http_request(self, request: ApiRequest) -> HttpRequest:
         headers = {"Accept": request.accept, "User-Agent": self._user_agent}
@@ -163,9 +167,9 @@ class Exchange:
             headers["Content-Type"] = request.content_type
         return HttpRequest(request.method, request.path, request.query, headers, request.body, self._timeout)
 
-    def _report(self, method: str, code: str, started: float) -> None:
+    def _report(self, request: ApiRequest, code: str, started: float) -> None:
         if self._observe is not None:
-            self._observe(method, code, self._world.clock.monotonic() - started)
+            self._observe(request.method, request.path, code, self._world.clock.monotonic() - started)
 
     def _retry_delay(self, request: ApiRequest, failure: ApiError, attempt: int) -> float | None:
         """Return the seconds to wait before the request is sent again, or None if it must not be sent again."""

@@ -214,17 +214,21 @@ class Queue(Generic[K]):
         state.errors = state.conflicts = 0
         self._finish_run(key, state)
 
-    def retry(self, key: K) -> None:
-        """Give back a key that failed. The key becomes ready again after a back-off."""
+    def retry(self, key: K) -> float:
+        """Give back a key that failed. The key becomes ready again after a back-off. Return its seconds."""
         state = self._finish(key, Outcome.ERROR)
         state.errors += 1
-        self._back_off(key, state, backoff.delay(state.errors, ERROR_BASE, ERROR_CAP, self._world))
+        delay = backoff.delay(state.errors, ERROR_BASE, ERROR_CAP, self._world)
+        self._back_off(key, state, delay)
+        return delay
 
-    def conflict(self, key: K) -> None:
-        """Give back a key whose write conflicted with another writer. The key becomes ready again soon."""
+    def conflict(self, key: K) -> float:
+        """Give back a key whose write conflicted with another writer. Return the seconds until it is ready again."""
         state = self._finish(key, Outcome.CONFLICT)
         state.conflicts += 1
-        self._back_off(key, state, backoff.delay(state.conflicts, CONFLICT_BASE, CONFLICT_CAP, self._world))
+        delay = backoff.delay(state.conflicts, CONFLICT_BASE, CONFLICT_CAP, self._world)
+        self._back_off(key, state, delay)
+        return delay
 
     async def close(self, *, drain: bool = True) -> None:
         """Close the queue to new keys, and wait until no key is in progress.

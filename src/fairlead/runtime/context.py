@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from fairlead import writes
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
-from fairlead.runtime.read_context import services_of_cluster
+from fairlead.runtime.read_context import record_list, services_of_cluster
 from fairlead.runtime.services import Services
 from fairlead.runtime.write_context import ClusterContext, WriteContext, declared_kind, must_await
 from fairlead.writes import Draft, StatusReport, Writer, defaults
@@ -104,7 +104,9 @@ class Context(WriteContext):
 
         Raises: NotWatched if the operator does not watch the kind.
         """
-        return self._services.watched.reader(kind).owned_by(self._obj.uid)
+        objects = self._services.watched.reader(kind).owned_by(self._obj.uid)
+        record_list(self._services, "cache", kind, self._namespace, objects)
+        return objects
 
     @must_await
     async def decide(

@@ -8,6 +8,8 @@ from typing import Any
 from fairlead import writes
 from fairlead.api import backoff
 from fairlead.api.errors import may_have_happened
+from fairlead.api.history import ENDED, WOKEN, CauseSource, ObjectRef
+from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.cache import Change, Handler
 from fairlead.queue import Priority
@@ -25,8 +27,9 @@ from fairlead.runtime.outcomes import RequeueAfter, Terminal, Wait
 from fairlead.runtime.pass_results import NOTHING_TO_REPORT, RECONCILED, PassResult, QueueAction
 from fairlead.runtime.read_context import ReadContext
 from fairlead.runtime.services import Key, Services
-from fairlead.runtime.sources import HOME
+from fairlead.runtime.sources import HOME, Source
 from fairlead.runtime.transports import NotLeading
+from fairlead.runtime.wakes import Wake, Wakes
 from fairlead.writes import StatusReport, Writer, finalizers, status
 from fairlead.writes.errors import ObjectDeleting, WriteError
 
@@ -43,6 +46,7 @@ class Reconciler:
         self._cleanup = cleanup
         self._writer = writer
         self._services = services
+        self.wakes = Wakes()
         self._failures_in_a_row: dict[Key, int] = {}
         self._logged_traceback: dict[Key, str] = {}  # the last error whose traceback was logged
         self._unknown_writes: set[Key] = set()  # keys with a write whose answer was lost
@@ -62,42 +66,51 @@ class Reconciler:
         watched = self._services.watched
         watched.reader(self.declared.kind).subscribe(self._on_primary)
         for source in self.declared.owns:
-            watched.reader(source.kind).subscribe(self._on_child)
+            watched.reader(source.kind).subscribe(self._child_handler(source.kind))
         for source, mapper in self.declared.watches.items():
             if mapper is not None:
                 cluster = watched if source.cluster == HOME else self._services.clusters[source.cluster].watched
-                cluster.reader(source.kind).subscribe(self._mapping_handler(mapper))
+                cluster.reader(source.kind).subscribe(self._mapping_handler(mapper, source))
 
     def resync(self) -> None:
         """Add the key of every object of the kind to the queue, behind the keys of changed objects."""
         for namespace, name in self._services.watched.reader(self.declared.kind).object_keys():
-            self._enqueue(namespace, name, Priority.RESYNC)
+            self._enqueue(namespace, name, Wake("resync"), Priority.RESYNC)
 
     def stop(self) -> None:
         """Cancel a scheduled resync."""
         if self._scheduled_resync is not None:
             self._scheduled_resync.cancel()
 
-    def _enqueue(self, namespace: str | None, name: str, priority: Priority = Priority.FRESH) -> None:
-        self._services.queue.add(Key(self.name, namespace, name), priority=priority)
+    def _enqueue(self, namespace: str | None, name: str, wake: Wake, priority: Priority = Priority.FRESH) -> None:
+        key = Key(self.name, namespace, name)
+        self.wakes.add(key, wake)
+        self._services.queue.add(key, priority=priority)
 
     def _on_primary(self, change: Change) -> None:
-        self._enqueue(change.namespace, change.name, Priority.RESYNC if change.initial else Priority.FRESH)
+        source: CauseSource = "start" if change.initial else "primary"
+        wake = Wake(source, self.declared.kind, change)
+        self._enqueue(change.namespace, change.name, wake, Priority.RESYNC if change.initial else Priority.FRESH)
 
-    def _on_child(self, change: Change) -> None:
-        if change.initial:
-            return  # The initial list of the primary objects queues them already.
+    def _child_handler(self, child_kind: Kind) -> Handler:
         kind = self.declared.kind
-        owners = {
-            owner.name
-            for snapshot in (change.old, change.new)
-            for owner in (snapshot.owners() if snapshot is not None else ())
-            if owner.controller and owner.kind == kind.kind and owner.api_version.rpartition("/")[0] == kind.group
-        }
-        for name in owners:
-            self._enqueue(change.namespace if kind.namespaced else None, name)
 
-    def _mapping_handler(self, mapper: Mapper) -> Handler:
+        def handle(change: Change) -> None:
+            if change.initial:
+                return  # The initial list of the primary objects queues them already.
+            owners = {
+                owner.name
+                for snapshot in (change.old, change.new)
+                for owner in (snapshot.owners() if snapshot is not None else ())
+                if owner.controller and owner.kind == kind.kind and owner.api_version.rpartition("/")[0] == kind.group
+            }
+            wake = Wake("child", child_kind, change)
+            for name in owners:
+                self._enqueue(change.namespace if kind.namespaced else None, name, wake)
+
+        return handle
+
+    def _mapping_handler(self, mapper: Mapper, source: Source) -> Handler:
         context = (ReadContext(self._services),) if len(inspect.signature(mapper).parameters) > 1 else ()
 
         def handle(change: Change) -> None:
@@ -113,8 +126,9 @@ class Reconciler:
                         self._on_failed_mapping(mapper, change)
                     else:
                         self._failed_mappings_in_a_row = 0
+            wake = Wake("mapped", source.kind, change, cluster=source.cluster)
             for namespace, name in keys:
-                self._enqueue(namespace, name)
+                self._enqueue(namespace, name, wake)
 
         return handle
 
@@ -156,40 +170,82 @@ class Reconciler:
     async def handle(self, key: Key) -> None:
         """Run a pass over the key, then give the key back to the queue, also if the pass fails or is cancelled."""
         reconcile_id = f"{self._services.world.random.getrandbits(32):08x}"
-        result = NOTHING_TO_REPORT
+        history, loop = self._services.history, asyncio.get_running_loop()
+        kind = self.declared.kind
+        ref = ObjectRef(kind.kind, key.namespace, key.name, kind.api_version)
+        token = history.enter_pass(reconcile_id, self._writer.manager, ref)
+        result: PassResult | None = None
+        started = loop.time()
         try:
             with (
                 self._active.track_inprogress(),
                 logs.fields(controller=self.name, namespace=key.namespace, name=key.name, reconcile=reconcile_id),
             ):
-                started = asyncio.get_running_loop().time()
-                result = await self._run_pass(key)
-                self._seconds.observe(asyncio.get_running_loop().time() - started)
-                self._results[result.metric_label].inc()
+                self._record_wakes(key, ref, started)
+                try:
+                    result = await self._run_pass(key)
+                    self._seconds.observe(loop.time() - started)
+                    self._results[result.metric_label].inc()
+                finally:
+                    next_look = self._return_to_queue(key, result or NOTHING_TO_REPORT)
+                    self._record_end(ref, result, loop.time() - started, next_look)
         finally:
-            self._return_to_queue(key, result)
+            history.exit_pass(token)
 
-    def _return_to_queue(self, key: Key, result: PassResult) -> None:
-        queue = self._services.queue
+    def _record_wakes(self, key: Key, ref: ObjectRef, now: float) -> None:
+        wakes, more = self.wakes.take(key, now)
+        history = self._services.history
+        if history.wants(WOKEN):
+            causes = tuple(wake.to_cause() for wake in wakes)
+            history.record(WOKEN, "reconcile", object=ref, causes=causes, more_causes=more)
+
+    def _record_end(self, ref: ObjectRef, result: PassResult | None, seconds: float, next_look: float | None) -> None:
+        """Record the end of a pass. `result` is None if the pass was cancelled."""
+        history = self._services.history
+        if not history.wants(ENDED):
+            return
+        if result is None:
+            history.record(ENDED, "reconcile", object=ref, outcome="cancelled", seconds=seconds)
+            return
+        history.record(
+            ENDED,
+            "reconcile",
+            object=ref,
+            outcome=result.metric_label,
+            reason=result.reason,
+            message=result.message,
+            seconds=seconds,
+            next_look=next_look,
+            error=result.error,
+        )
+
+    def _return_to_queue(self, key: Key, result: PassResult) -> float | None:
+        """Return the key to the queue. Return the seconds until its next pass, if one is scheduled."""
+        queue, next_look = self._services.queue, result.after
         if result.is_failure:
             self._services.failures[key] = str(result.error)
         else:
             self._services.failures.pop(key, None)
         if result.after is not None:
+            due = asyncio.get_running_loop().time() + result.after
+            self.wakes.delay(key, Wake("requeue_after", seconds=result.after), due)
             queue.add(key, after=result.after)
         match result.action:
             case QueueAction.RETRY:
                 self._failures_in_a_row[key] = failures = self._failures_in_a_row.get(key, 0) + 1
                 if self._services.tries is None or failures < self._services.tries:
-                    queue.retry(key)
+                    self.wakes.add(key, Wake("retry", attempt=failures))
+                    next_look = queue.retry(key)
                 else:
                     queue.done(key)
             case QueueAction.CONFLICT:
-                queue.conflict(key)
+                self.wakes.add(key, Wake("conflict"))
+                next_look = queue.conflict(key)
             case QueueAction.DONE:
                 self._failures_in_a_row.pop(key, None)
                 self._logged_traceback.pop(key, None)
                 queue.done(key)
+        return next_look
 
     async def _run_pass(self, key: Key) -> PassResult:
         obj = None
@@ -222,7 +278,7 @@ class Reconciler:
             if live is not None:
                 self._services.watched.observe(kind, live)
             self._unknown_writes.discard(key)
-        return self._services.watched.reader(kind, key.namespace).get(key.name, key.namespace)
+        return ReadContext(self._services).get(kind, key.name, key.namespace)
 
     async def _reconcile(self, obj: Object, ctx: Context) -> PassResult:
         """Add the finalizer, call the handler for the object, and prune children. For a deleted object, run cleanup."""

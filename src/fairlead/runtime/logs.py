@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TextIO
 
+from fairlead.api.redaction import redact
 from fairlead.api.times import rfc3339_micro
 from fairlead.api.world import World
 
@@ -27,31 +28,6 @@ def fields(**values: str | None) -> Iterator[None]:
         yield
     finally:
         _fields.reset(token)
-
-
-def redact(value: Any) -> Any:
-    """Return a copy of the value in which the values of Secrets are replaced. Their keys stay."""
-    if isinstance(value, Mapping):
-        secret = value.get("kind") == "Secret"
-        hidden = {"data", "stringData"} if secret else set()
-        return {
-            key: dict.fromkeys(item, "<redacted>") if key in hidden and isinstance(item, Mapping) else redact(item)
-            for key, item in value.items()
-            if not (secret and key == "metadata")
-        } | ({"metadata": _without_last_applied(value.get("metadata"))} if secret and "metadata" in value else {})
-    if isinstance(value, list | tuple):
-        return [redact(item) for item in value]
-    return value
-
-
-def _without_last_applied(metadata: Any) -> Any:
-    # kubectl stores a copy of the applied object, including its data, in an annotation.
-    if not isinstance(metadata, Mapping) or not isinstance(metadata.get("annotations"), Mapping):
-        return metadata
-    annotations = dict(metadata["annotations"])
-    if "kubectl.kubernetes.io/last-applied-configuration" in annotations:
-        annotations["kubectl.kubernetes.io/last-applied-configuration"] = "<redacted>"
-    return {**metadata, "annotations": annotations}
 
 
 def escape(text: str) -> str:

@@ -88,6 +88,8 @@ class Options(TypedDict, total=False):
     """The other clusters, under the names that `fl.select` and `ctx.cluster` use."""
     tries: int | None
     """Stop retrying an object after this many failures in a row: for runs that shall end."""
+    subscribers: "Iterable[Callable[[Running], object]]"
+    """Functions that are called with the run before it starts, to subscribe to its `history`."""
 
 
 @dataclass(eq=False)

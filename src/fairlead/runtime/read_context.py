@@ -1,9 +1,11 @@
 """The reads of a handler: from the operator's cache, or live from the server."""
 
 import logging
+from contextlib import suppress
 from typing import Any
 
 from fairlead.api.errors import NotFound
+from fairlead.api.history import READ, ObjectRef
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.world import World
@@ -59,7 +61,7 @@ class ReadContext:
     @property
     def live(self) -> "LiveReader":
         """A reader that asks the server instead of the cache."""
-        return LiveReader(self._services.client, self._namespace)
+        return LiveReader(self._services, self._namespace)
 
     @property
     def unguarded(self) -> Client:
@@ -74,14 +76,18 @@ class ReadContext:
         Raises: NotWatched if the operator does not watch the kind. ValueError if the namespace is missing.
         """
         namespace = namespace or self._namespace
-        return self._services.watched.reader(kind, namespace).get(name, namespace)
+        obj = self._services.watched.reader(kind, namespace).get(name, namespace)
+        record_get(self._services, "cache", kind, namespace, name, obj)
+        return obj
 
     def indexed(self, kind: Kind, name: str, value: str) -> "list[Object]":
         """Return the objects of all namespaces for which the index `name` (see `@op.index`) contains `value`.
 
         Raises: NotWatched if the operator does not watch the kind.
         """
-        return self._services.watched.reader(kind).indexed(name, value)
+        objects = self._services.watched.reader(kind).indexed(name, value)
+        record_list(self._services, "cache", kind, None, objects)
+        return objects
 
     def list(
         self, kind: Kind, namespace: str | None = None, *, labels: str | None = None, everywhere: bool = False
@@ -94,7 +100,9 @@ class ReadContext:
         Raises: NotWatched if the operator does not watch the kind or the namespace.
         """
         namespace = None if everywhere else namespace or self._namespace
-        return self._services.watched.reader(kind, namespace).list(namespace, labels=labels)
+        objects = self._services.watched.reader(kind, namespace).list(namespace, labels=labels)
+        record_list(self._services, "cache", kind, namespace, objects)
+        return objects
 
 
 class LiveReader:
@@ -105,23 +113,44 @@ class LiveReader:
     Raises: `fl.ApiError` if the server rejects the request, OSError if it cannot be reached.
     """
 
-    def __init__(self, client: Client, namespace: str | None) -> None:
-        self._client = client
+    def __init__(self, services: Services, namespace: str | None) -> None:
+        self._services = services
         self._namespace = namespace
 
     async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object | None:
         """Read an object from the server. Return None if it does not exist."""
-        try:
-            return await self._client.get(kind, name, namespace or self._namespace)
-        except NotFound:
-            return None
+        namespace = namespace or self._namespace
+        obj = None
+        with suppress(NotFound):
+            obj = await self._services.client.get(kind, name, namespace)
+        record_get(self._services, "live", kind, namespace, name, obj)
+        return obj
 
     async def list(
         self, kind: Kind, namespace: str | None = None, *, labels: str | None = None, everywhere: bool = False
     ) -> list[Object]:
         """List objects from the server, in the reconciled object's namespace unless another is given."""
         within = None if everywhere else namespace or self._namespace
-        return (await self._client.list(kind, within, labels=labels)).items
+        objects = (await self._services.client.list(kind, within, labels=labels)).items
+        record_list(self._services, "live", kind, within, objects)
+        return objects
+
+
+def record_get(
+    services: Services, source: str, kind: Kind, namespace: str | None, name: str, obj: Object | None
+) -> None:
+    """Record a read of one object in the history."""
+    if services.history.wants(READ):
+        ref = ObjectRef(kind.kind, namespace if kind.namespaced else None, name, kind.api_version, services.cluster)
+        outcome, version = ("absent", "") if obj is None else ("found", obj.resource_version)
+        services.history.record(READ, "get", object=ref, source=source, outcome=outcome, version=version)
+
+
+def record_list(services: Services, source: str, kind: Kind, namespace: str | None, objects: list[Object]) -> None:
+    """Record a read of several objects in the history."""
+    if services.history.wants(READ):
+        ref = ObjectRef(kind.kind, namespace if kind.namespaced else None, "", kind.api_version, services.cluster)
+        services.history.record(READ, "list", object=ref, source=source, outcome=str(len(objects)))
 
 
 def services_of_cluster(services: Services, name: str) -> Services:

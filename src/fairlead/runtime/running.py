@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from fairlead.api.errors import UserError
+from fairlead.api.history import REQUEST, History
 from fairlead.api.kinds import kind
 from fairlead.api.objects import Object
 from fairlead.api.world import SystemClock, World
@@ -70,10 +71,13 @@ class Running:
         resources: Mapping[str, Any] | None = None,
         clusters: Mapping[str, Transport] | None = None,
         tries: int | None = None,
+        subscribers: Iterable[Callable[["Running"], object]] = (),
     ) -> None:
         _check_declarations(operator, clusters or {})
         self.operator = operator
         self.metrics = metrics = Metrics()
+        self.history = history = History(world.clock, operator.name)
+        """What the passes do. Subscribe to it before the run starts."""
         self._world = world
         self._health_address = health
         self._fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -88,9 +92,11 @@ class Running:
         queue: Queue[Key] = Queue(world, lane=lambda key: key.controller, observer=observer)
         concurrency = AdaptiveConcurrency(sum(controller.concurrency for controller in declared), world, queue.limit)
 
-        def observe(method: str, code: str, seconds: float) -> None:
+        def observe(method: str, path: str, code: str, seconds: float) -> None:
             metrics.requests.labels(code, method, "").inc()
             concurrency.observe(code)
+            if history.wants(REQUEST):
+                history.record(REQUEST, method, path=path, outcome=code, seconds=seconds)
 
         def make_client(transport: Transport) -> Client:
             return Client(transport, world, user_agent=operator.name, observe=observe)
@@ -102,23 +108,32 @@ class Running:
             self.lease = Lease(plain_client, world, operator.name, lease_namespace, identity, on_slow_renewal=count)
         managers = {controller.name: f"{operator.name}/{controller.name}" for controller in declared}
 
-        def connect(transport: Transport) -> tuple[Client, WatchedKinds, Writer]:
+        def connect(transport: Transport, cluster: str = "") -> tuple[Client, WatchedKinds, Writer]:
             """Return the client, caches and writer of one cluster. The lease also guards writes to other clusters."""
             ours = [*managers.values(), *operator.formerly]
             watched = WatchedKinds(make_client(transport), world, namespaces, ours)
             if self.lease is not None:
                 transport = FencedTransport(transport, self.lease)
-            if dry_run:
-                writing_client: Client = make_client(DryRunTransport(transport))
-            else:
-                writing_client = RecordingClient(
-                    transport, world, user_agent=operator.name, observe=observe, cache=watched.cache
-                )
-            return (
-                writing_client,
-                watched,
-                Writer(writing_client, world, operator.name, cache=watched, former_managers=operator.formerly),
+            writing_client = RecordingClient(
+                DryRunTransport(transport) if dry_run else transport,
+                world,
+                user_agent=operator.name,
+                observe=observe,
+                cache=watched.cache,
+                history=history,
+                cluster=cluster,
+                is_dry_run=dry_run,
             )
+            writer = Writer(
+                writing_client,
+                world,
+                operator.name,
+                cache=watched,
+                former_managers=operator.formerly,
+                history=history,
+                cluster=cluster,
+            )
+            return writing_client, watched, writer
 
         self.client, self._watched, writer = connect(transport)
         self._recorder = Recorder(self.client if dry_run else plain_client, world, operator.name, identity)
@@ -131,6 +146,7 @@ class Running:
             writer,
             self._recorder,
             metrics,
+            history,
             logging.getLogger(f"fairlead.{operator.name}"),
             dict(resources or {}),
             self._threads,
@@ -138,8 +154,10 @@ class Running:
             tries,
         )
         for name, cluster_transport in (clusters or {}).items():
-            client, watched, cluster_writer = connect(cluster_transport)
-            self.services.clusters[name] = replace(self.services, client=client, watched=watched, writer=cluster_writer)
+            client, watched, cluster_writer = connect(cluster_transport, name)
+            self.services.clusters[name] = replace(
+                self.services, client=client, watched=watched, writer=cluster_writer, cluster=name
+            )
         self._reconcilers: dict[str, Reconciler] = {}
         for controller in declared:
             cleanup = operator.cleanups.get(controller.kind.key)
@@ -150,6 +168,8 @@ class Running:
             metrics.max_workers.labels(controller.name).set(controller.concurrency)
         self._loop_monitor = LoopMonitor(world, on_lag=self._on_lag) if isinstance(world.clock, SystemClock) else None
         metrics.measure(self._measure)
+        for subscribe in subscribers:
+            subscribe(self)
         self._sources = contextlib.AsyncExitStack()
         self._stack = contextlib.AsyncExitStack()
 

@@ -5,6 +5,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from fairlead.api.history import History
 from fairlead.api.world import World
 from fairlead.client.client import Client
 from fairlead.queue import Queue
@@ -36,6 +37,7 @@ class Services:
     writer: Writer
     recorder: Recorder
     metrics: Metrics
+    history: History
     log: logging.Logger
     resources: dict[str, Any]
     threads: Executor
@@ -43,5 +45,7 @@ class Services:
     tries: int | None = None  # stop retrying a key after this many failures in a row; None retries forever
     clusters: "dict[str, Services]" = field(default_factory=dict)
     """The services of each other cluster: its own client, cache and writer, everything else shared."""
+    cluster: str = ""
+    """The name of the cluster; empty for the operator's own."""
     failures: dict[Key, str] = field(default_factory=dict)
     """The error message of each key whose last pass failed."""

@@ -169,7 +169,7 @@ class ChildApply:
             cached = cache.peek(self.kind, self.name, self.namespace)
             is_repeat = last is not None and (last.uid, last.resource_version, last.payload) == (*version, self.digest)
             if cached is not None and (is_repeat or self.is_ours(cached)):
-                return cached if is_repeat else await self.update(cached)
+                return self.skip(cached) if is_repeat else await self.update(cached)
         elif last is not None and not cache.covers(self.kind, self.namespace):
             return await self.apply_to_uid(last.uid)
         return await self.create(cached)
@@ -178,7 +178,10 @@ class ChildApply:
         """Apply the payload to an existing object of ours. Nothing is sent if the payload would change nothing."""
         if has_former_entries(self.writer, obj):
             obj = (await take_over_former_entries(self.writer, self.kind, obj)).object
-        return obj if self.is_up_to_date(obj) else await self.apply_to_uid(obj.uid)
+        return self.skip(obj) if self.is_up_to_date(obj) else await self.apply_to_uid(obj.uid)
+
+    def skip(self, obj: Object) -> Object:
+        return self.writer.skip("apply", self.kind, obj)
 
     def is_up_to_date(self, obj: Object) -> bool:
         """Return whether an apply of the payload would change nothing in `obj`.

@@ -94,7 +94,7 @@ async def decide(
                 base = await writer.read_live(kind, obj)
             result, edits, patch = purity.run(function, base)
             if not patch.changes:
-                return Decision(result, base, changed=False)
+                return Decision(result, writer.skip("patch", kind, base), changed=False)
             _check_declared(what, edits, allowed)
             _check_writable(what, kind, patch.changes)
             subresource = await _choose_subresource(writer, kind, what, patch.changes)

@@ -101,7 +101,7 @@ async def write_status(writer: Writer, kind: Kind, obj: Object, report: StatusRe
     base = writer.newest(kind, obj)
     last = last_writes.get((writer.manager, "status"))
     if last and (last.uid, last.payload, last.outcome) == (base.uid, payload, _digest_outcome(report, base)):
-        return base
+        return writer.skip("patch", kind, base, "status")
     after = (await decide(writer, kind, base, write)).object
     outcome = _digest_outcome(report, after)
     last_writes[writer.manager, "status"] = LastWrite(after.uid, after.resource_version, payload, outcome)

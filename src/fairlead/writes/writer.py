@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from fairlead.api.errors import NotFound
+from fairlead.api.history import SKIPPED, History, ObjectRef
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object, as_integer, is_removed
 from fairlead.api.text import reject_single_string
@@ -75,6 +76,10 @@ class Writer:
     last_writes: dict[Key, dict[tuple[str, str], LastWrite]] = field(default_factory=dict)
     former_managers: tuple[str, ...] = ()
     """Field managers of earlier releases. Fields they applied count as ours, and become ours at the next apply."""
+    history: History | None = None
+    """Where writes that were skipped are recorded. The client records those that were sent."""
+    cluster: str = ""
+    """The name of the cluster in the history; empty for the operator's own."""
 
     def __post_init__(self) -> None:
         validate_field_manager(self.manager)
@@ -117,6 +122,14 @@ class Writer:
             self.observe_removal(kind, obj)
             raise ObjectReplaced(describe_object(kind, obj.name, obj.namespace))
         return live
+
+    def skip(self, verb: str, kind: Kind, obj: Object, subresource: str = "") -> Object:
+        """Record that nothing was sent, because the object already has the values. Return the object."""
+        if self.history is not None and self.history.wants(SKIPPED):
+            ref = ObjectRef(kind.kind, obj.namespace, obj.name, kind.api_version, self.cluster)
+            version = obj.resource_version
+            self.history.record(SKIPPED, verb, object=ref, version=version, subresource=subresource)
+        return obj
 
     def forget_removed(self, kind: Kind, obj: Object) -> Object:
         """Return `obj`, the response of a write. If the write removed the object, forget its last writes.
