@@ -46,6 +46,7 @@ def operator():
     async def reconcile(obj, ctx):
         for number in range(obj.spec["children"]):
             await ctx.apply(fl.ConfigMap(f"{obj.name}-{number}", data={"turn": str(obj.spec["turn"])}))
+        await ctx.prune(fl.ConfigMap)
         ctx.status(turn=obj.spec["turn"])
 
     @op.cleanup(Thing)

@@ -324,17 +324,40 @@ MUTANTS = [
 """,
     ),
     Mutant(
-        "order: prune only after a complete pass",
+        "prune: only by an explicit statement",
         "runtime/controller.py",
-        """        except RequeueAfter as later:
-            result = pass_results.from_error(later)
-        await self._prune(obj, ctx)
+        "        self._warn_about_unpruned(key, ctx)\n",
+        "        await ctx.prune()\n        self._warn_about_unpruned(key, ctx)\n",
+    ),
+    Mutant(
+        "prune: a complete set without an error",
+        "runtime/context.py",
+        """        live = await run_concurrently(
+            [self._apply(kind, payload, owner, adopt=adopt, recreate=recreate) for kind, payload in resolved]
+        )
+        if complete:
+            await self._prune(())
 """,
-        """        except RequeueAfter as later:
-            result = pass_results.from_error(later)
+        """        try:
+            live = await run_concurrently(
+                [self._apply(kind, payload, owner, adopt=adopt, recreate=recreate) for kind, payload in resolved]
+            )
         finally:
-            await self._prune(obj, ctx)
+            if complete:
+                await self._prune(())
 """,
+    ),
+    Mutant(
+        "prune: kinds that hold data must be named", "runtime/context.py", "if not must_be_named(kind)]", "if True]"
+    ),
+    Mutant(
+        "prune: no apply after the statement",
+        "runtime/context.py",
+        "is_late = kind.group_kind in self._pruned_kinds",
+        "is_late = False",
+    ),
+    Mutant(
+        "pause: no pass over a paused object", "runtime/controller.py", "if self._is_paused(key, obj):", "if False:"
     ),
     Mutant(
         "unknown outcome: read live before anything else",

@@ -53,7 +53,7 @@ FIRST = {
     "tracked": "test_tracked.py", "access_log": "test_tracked.py", "draft": "test_tracked.py",
     "finalizers": "test_finalizers.py", "status": "test_status.py", "migrate": "test_migrate.py",
     "delete": "test_delete.py", "prune": "test_prune.py", "create": "test_create.py", "defaults": "test_defaults.py",
-    "writer": "test_edge_cases.py",
+    "writer": "test_edge_cases.py", "context": "test_pruning.py",
 }  # fmt: skip
 TIMEOUT_FACTOR = 5  # Tests with a mutant may take this many times as long as without one.
 MIN_TIMEOUT = 60.0  # seconds
@@ -180,7 +180,7 @@ def _wait(child: int, timeout: float) -> int | None:
 def tests_of(file: str) -> tuple[list[str], list[str]]:
     """Return the tests of a module, and those that run first."""
     package, _, module = file.removesuffix(".py").partition("/")
-    return TESTS[package], [f"tests/writes/{FIRST[module]}"] if package == "writes" and module in FIRST else []
+    return TESTS[package], [f"tests/{package}/{FIRST[module]}"] if module in FIRST else []
 
 
 def run_guards(words: list[str], earlier_rows: dict[str, str]) -> Iterator[tuple[str, str]]:

@@ -203,6 +203,10 @@ async def _delete_unchanged(obj, ctx):
     await ctx.delete(ctx.get(fl.ConfigMap, "thing"), unchanged=True)
 
 
+async def _prune(obj, ctx):
+    await ctx.prune(fl.ConfigMap)
+
+
 async def _deleting(client, where):
     await client.delete(Thing, "thing", where)
 
@@ -219,7 +223,7 @@ CASES = {
     "apply of a child that was recreated": Case(_apply, MAP, _recreate_child, 422, before=_child_of_ours),
     "delete of a child that was recreated": Case(_delete, deletes, _recreate_child, 409, before=_child_of_ours),
     "delete that depends on content": Case(_delete_unchanged, deletes, _child_edited, 409, before=_child_of_ours),
-    "prune": Case(_nothing, deletes, _child_edited, 409, before=_child_of_ours),
+    "prune": Case(_prune, deletes, _child_edited, 409, before=_child_of_ours),
     # Accepted, as documented.
     "apply of a child that still exists": Case(_apply, MAP, _child_edited, None, before=_child_of_ours),
     "delete of a child that still exists": Case(_delete, deletes, _child_edited, None, before=_child_of_ours),

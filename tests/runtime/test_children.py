@@ -30,26 +30,6 @@ async def apply_children(obj, ctx):
         await ctx.apply(fl.ConfigMap(name, data={"of": obj.name}))
 
 
-async def names(client, api):
-    config_maps = (await client.list(fl.ConfigMap, api.namespace)).items
-    return sorted(obj.name for obj in config_maps if obj.name != "kube-root-ca.crt")
-
-
-async def test_children_no_longer_applied_are_pruned_and_foreign_objects_stay(api, client):
-    parent = await client.create(Parent("p", api.namespace, spec={"children": ["a", "b"]}))
-    reference = {"apiVersion": parent.api_version, "kind": parent.kind, "name": parent.name, "uid": parent.uid}
-    unowned = fl.ConfigMap("stranger", api.namespace, data={"by": "hand"})
-    unowned["metadata"]["ownerReferences"] = [reference]  # It has our owner reference, but we did not apply it.
-    await client.create(unowned)
-    async with operator(apply_children).running(api.transport(), namespaces=[api.namespace]) as running:
-        await running.wait_until_idle()
-        assert await names(client, api) == ["a", "b", "stranger"]
-        change = {"spec": {"children": ["b", "c"]}}
-        await running.wait_until_seen(await client.patch(Parent, "p", api.namespace, change, type=PatchType.MERGE))
-        await running.wait_until_idle()
-        assert await names(client, api) == ["b", "c", "stranger"]
-
-
 async def test_apply_all_writes_concurrently_and_attempts_every_child(api, client):
     """Tests five children, two of which exist and are not ours: apply_all creates the other three and prunes none."""
 
@@ -128,25 +108,6 @@ async def test_another_payload_may_follow_a_rejected_one_in_the_same_pass(api, c
     async with operator(apply_other_payload).running(api.transport(), namespaces=[api.namespace]) as running:
         await running.wait_until_idle()
         assert (await client.get(fl.ConfigMap, "c", api.namespace))["data"] == {"a": "1"}
-
-
-async def test_failed_pass_prunes_nothing(api, client):
-    async def fail_after_first_child(obj, ctx):
-        for name in obj.spec["children"]:
-            await ctx.apply(fl.ConfigMap(name))
-        if obj.spec.get("fail"):
-            raise ValueError("half way")
-
-    await client.create(Parent("p", api.namespace, spec={"children": ["a", "b"]}))
-    async with operator(fail_after_first_child).running(
-        api.transport(), namespaces=[api.namespace], tries=3
-    ) as running:
-        await running.wait_until_idle()
-        change = {"spec": {"children": ["a"], "fail": True}}
-        await running.wait_until_seen(await client.patch(Parent, "p", api.namespace, change, type=PatchType.MERGE))
-        await running.wait_until_idle()
-        assert await names(client, api) == ["a", "b"]
-        assert list(running.failures.values()) == ["half way"]
 
 
 async def test_foreign_object_is_reported_in_the_condition_and_not_changed(api, client, caplog):

@@ -34,6 +34,7 @@ def test_children_match_their_parents_after_faults(run_in_virtual_time, seed, ca
         async def reconcile(obj, ctx):
             for child in obj.spec["children"]:
                 await ctx.apply(fl.ConfigMap(f"{obj.name}-{child}", data={"turn": str(obj.spec["turn"])}))
+            await ctx.prune(fl.ConfigMap)
             ctx.status(turn=obj.spec["turn"])
 
         @op.cleanup(Thing)

@@ -24,6 +24,7 @@ def operator_applying(data, *, more_kinds=(), **options):
     async def reconcile(obj, ctx):
         await ctx.apply(fl.ConfigMap("child", data=data))
         await ctx.apply(fl.ConfigMap("unowned", data=data), owned=False)
+        await ctx.prune(fl.ConfigMap)
 
     for kind in more_kinds:
         op.reconcile(kind)(lambda obj, ctx: None)

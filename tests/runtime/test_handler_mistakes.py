@@ -243,29 +243,6 @@ def test_outcome_raised_by_a_helper_ends_the_pass_and_keeps_the_status(run_in_vi
     run_in_virtual_time(test)
 
 
-def test_requeue_after_prunes_and_wait_does_not(run_in_virtual_time):
-    async def test(cluster):
-        outcome = fl.Wait("NotYet")
-
-        async def reconcile(obj, ctx):
-            for name in obj.spec["children"]:
-                await ctx.apply(fl.ConfigMap(name, data={}))
-            raise outcome
-
-        await cluster.create("thing", spec={"children": ["a", "b"]})
-        async with cluster.running(operator(reconcile, owns=[fl.ConfigMap])) as running:
-            await running.wait_until_idle()
-            await cluster.patch_thing("thing", spec={"children": ["a"]})
-            await asyncio.sleep(1)
-            assert {obj.name for obj in (await cluster.client.list(fl.ConfigMap, "default")).items} >= {"a", "b"}
-            outcome = fl.RequeueAfter(60)
-            running.resync()
-            await asyncio.sleep(1)
-            assert "b" not in {obj.name for obj in (await cluster.client.list(fl.ConfigMap, "default")).items}
-
-    run_in_virtual_time(test)
-
-
 def test_negative_requeue_after_is_rejected():
     with pytest.raises(ValueError, match="not negative"):
         fl.RequeueAfter(-1)

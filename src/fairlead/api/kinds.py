@@ -50,6 +50,11 @@ class Kind:
         """
         return self.api_version, self.kind
 
+    @property
+    def group_kind(self) -> tuple[str, str]:
+        """(group, kind), which identifies the kind in all of its versions."""
+        return self.group, self.kind
+
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
         """Return the path of a request, such as `/apis/apps/v1/namespaces/default/deployments/web`.
 

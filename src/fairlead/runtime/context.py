@@ -6,12 +6,16 @@ from typing import Any, TypeVar
 from fairlead import writes
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
+from fairlead.api.source_locations import caller_location, with_location
+from fairlead.runtime.handlers import HandlerError
+from fairlead.runtime.operator import Controller
 from fairlead.runtime.read_context import record_list, services_of_cluster
 from fairlead.runtime.services import Services
 from fairlead.runtime.write_context import ClusterContext, WriteContext, declared_kind, must_await
 from fairlead.writes import Draft, StatusReport, Writer, defaults
 from fairlead.writes.apply import reject_duplicate_payloads, run_concurrently
-from fairlead.writes.writer import LastWrite
+from fairlead.writes.prune import find_unneeded, must_be_named
+from fairlead.writes.writer import LastWrite, object_key
 
 T = TypeVar("T")
 
@@ -33,10 +37,12 @@ class Context(WriteContext):
             await ctx.apply(fl.ConfigMap(obj.name, data={"text": f"Hello, {obj.spec['who']}"}))
     """
 
-    def __init__(self, services: Services, writer: Writer, kind: Kind, obj: Object, controller: str) -> None:
-        super().__init__(services, writer, obj.namespace, controller)
-        self._kind = kind
+    def __init__(self, services: Services, writer: Writer, controller: Controller, obj: Object) -> None:
+        super().__init__(services, writer, obj.namespace, controller.name)
+        self._kind = controller.kind
+        self._owned_kinds = tuple(source.kind for source in controller.owns)
         self._obj = obj
+        self._pruned_kinds: set[tuple[str, str]] = set()
         self.report = StatusReport(obj.generation)
         """The status fields and conditions that this pass has set so far."""
         self._cluster_contexts: dict[str, ClusterContext] = {}
@@ -66,25 +72,108 @@ class Context(WriteContext):
             deployment = await ctx.apply(fl.Deployment(obj.name, spec=deployment_spec(obj)))
         """
         kind, payload = await self._resolve_payload(obj)
+        if owned:
+            self._reject_apply_after_prune(kind, payload)
         return await self._apply(kind, payload, self._obj if owned else None, adopt=adopt, recreate=recreate)
 
     @must_await
     async def apply_all(
-        self, objs: Iterable[Any], *, owned: bool = True, adopt: bool = False, recreate: bool = False
+        self,
+        objs: Iterable[Any],
+        *,
+        owned: bool = True,
+        adopt: bool = False,
+        recreate: bool = False,
+        complete: bool = False,
     ) -> "list[Object]":
         """Apply several children concurrently, as `apply` does, and return the stored objects in the same order.
 
-        Guarantees: every child is attempted, then the first error is raised. Two payloads for the same child are
-        rejected before anything is sent.
+        `complete=True` says that this pass applies no further children: `prune()` follows. An empty set then deletes
+        every child of the kinds that `prune()` covers.
 
-        Raises: the same errors as `apply`.
+        Guarantees: every child is attempted, then the first error is raised. Two payloads for the same child are
+        rejected before anything is sent. After an error nothing is pruned.
+
+        Raises: the same errors as `apply`. ValueError for `complete=True` with `owned=False`.
         """
+        if complete and not owned:
+            raise ValueError(
+                "complete=True prunes owned children only: leave out owned=False, or delete with ctx.delete"
+            )
         resolved = [await self._resolve_payload(obj) for obj in objs]
         reject_duplicate_payloads((payload for _, payload in resolved), self._namespace)
+        if owned:
+            for kind, payload in resolved:
+                self._reject_apply_after_prune(kind, payload)
         owner = self._obj if owned else None
-        return await run_concurrently(
+        live = await run_concurrently(
             [self._apply(kind, payload, owner, adopt=adopt, recreate=recreate) for kind, payload in resolved]
         )
+        if complete:
+            await self._prune(())
+        return live
+
+    @must_await
+    async def prune(self, *kinds: Kind) -> "list[Object]":
+        """Delete the children that earlier passes applied and this pass did not, and return them.
+
+        Call it after the last apply of these kinds. Without kinds, it prunes every kind of `owns=` except
+        PersistentVolumeClaim, Secret, Namespace and CustomResourceDefinition, which must be named.
+
+        Guarantees: nothing is deleted in a pass that does not reach this statement. A child is deleted only if this
+        controller applied it for this object and it has not changed since it was read. A child whose apply failed in
+        this pass stays.
+
+        Does not guarantee: the deletion of a child that the cache does not contain yet. A later pass deletes it.
+
+        Raises: `fl.errors.NotWatched` if the operator does not watch the kind. `fl.ApiError`, `fl.UnknownOutcome`.
+
+        Example:
+            await ctx.apply_all(fl.ConfigMap(name, data=page) for name, page in obj.spec["pages"].items())
+            await ctx.prune(fl.ConfigMap)
+        """
+        return await self._prune(kinds)
+
+    async def _prune(self, kinds: Sequence[Kind]) -> "list[Object]":
+        deleted = []
+        for kind in kinds or [kind for kind in self._owned_kinds if not must_be_named(kind)]:
+            self._pruned_kinds.add(kind.group_kind)
+            children, keep = self._children_not_applied(kind)
+            for child in await writes.prune(self._writer, self._obj, kind, children, keep):
+                self.log.info("pruned %s %s: an earlier pass applied it and this pass did not", child.kind, child.name)
+                deleted.append(child)
+        return deleted
+
+    def unpruned_children(self) -> "list[Object]":
+        """Return the children of ours that this pass did not apply, of the owned kinds that it did not prune."""
+        return [
+            child
+            for kind in self._owned_kinds
+            if kind.group_kind not in self._pruned_kinds
+            for child in find_unneeded(self._writer, self._obj, kind, *self._children_not_applied(kind))
+        ]
+
+    def _children_not_applied(self, kind: Kind) -> "tuple[list[Object], list[tuple[str | None, str]]]":
+        """Return the cached children that this pass did not apply, and (namespace, name) of those that it did."""
+        # Compared by group and kind: the applied version may differ from the watched one.
+        applied = [
+            (namespace, name)
+            for group, kind_name, namespace, name in self.applied
+            if (group, kind_name) == kind.group_kind
+        ]
+        return self._services.watched.reader(kind).owned_by(self._obj.uid, exclude=applied), applied
+
+    def _reject_apply_after_prune(self, kind: Kind, payload: Object) -> None:
+        """Raise HandlerError for a child that the prune statement of this pass has just deleted, or would next time."""
+        is_late = kind.group_kind in self._pruned_kinds
+        if is_late and object_key(kind, payload.name, payload.namespace) not in self.applied:
+            raise HandlerError(
+                with_location(
+                    caller_location(),
+                    f"{kind.kind} {payload.name} is applied after {kind.kind} was pruned, so every pass would delete "
+                    f"and recreate it: apply all children first, then prune",
+                )
+            )
 
     def cluster(self, name: str) -> ClusterContext:
         """Return the context of another cluster of this run (`clusters=`, or `--cluster` of `fairlead run`).

@@ -5,7 +5,6 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fairlead import writes
 from fairlead.api import backoff
 from fairlead.api.errors import may_have_happened
 from fairlead.api.history import ENDED, WOKEN, CauseSource, ObjectRef
@@ -25,6 +24,7 @@ from fairlead.runtime.handlers import (
 from fairlead.runtime.operator import Cleanup, Controller, Mapper
 from fairlead.runtime.outcomes import RequeueAfter, Terminal, Wait
 from fairlead.runtime.pass_results import NOTHING_TO_REPORT, RECONCILED, PassResult, QueueAction
+from fairlead.runtime.pausing import PAUSED_NOTE, is_paused
 from fairlead.runtime.read_context import ReadContext
 from fairlead.runtime.services import Key, Services
 from fairlead.runtime.sources import HOME, Source
@@ -50,6 +50,8 @@ class Reconciler:
         self._failures_in_a_row: dict[Key, int] = {}
         self._logged_traceback: dict[Key, str] = {}  # the last error whose traceback was logged
         self._unknown_writes: set[Key] = set()  # keys with a write whose answer was lost
+        self._unpruned: dict[Key, set[str]] = {}  # uids of children that were warned about
+        self._paused: set[Key] = set()
         self._scheduled_resync: asyncio.TimerHandle | None = None
         self._failed_mappings_in_a_row = 0
         # Whether the kind's status schema keeps these fields. The first answer without one clears the flag.
@@ -252,9 +254,13 @@ class Reconciler:
         try:
             obj = await self._read(key)
             if obj is None:
+                self._paused.discard(key)
+                self._unpruned.pop(key, None)
                 return NOTHING_TO_REPORT
-            ctx = Context(self._services, self._writer, self.declared.kind, obj, self.name)
-            result = await self._reconcile(obj, ctx)
+            if self._is_paused(key, obj):
+                return NOTHING_TO_REPORT
+            ctx = Context(self._services, self._writer, self.declared, obj)
+            result = await self._reconcile(key, obj, ctx)
         except NotLeading:
             return NOTHING_TO_REPORT  # This process is about to stop, and the next leader reconciles everything.
         except Exception as error:  # A failure of one object must not affect another.
@@ -280,8 +286,8 @@ class Reconciler:
             self._unknown_writes.discard(key)
         return ReadContext(self._services).get(kind, key.name, key.namespace)
 
-    async def _reconcile(self, obj: Object, ctx: Context) -> PassResult:
-        """Add the finalizer, call the handler for the object, and prune children. For a deleted object, run cleanup."""
+    async def _reconcile(self, key: Key, obj: Object, ctx: Context) -> PassResult:
+        """Add the finalizer and call the handler for the object. For a deleted object, run cleanup."""
         declared, cleanup = self.declared, self._cleanup
         if obj.deleting:
             if cleanup is None or cleanup.finalizer not in obj.finalizers:
@@ -304,7 +310,7 @@ class Reconciler:
             await self._call(declared.reconcile, obj, ctx)
         except RequeueAfter as later:
             result = pass_results.from_error(later)
-        await self._prune(obj, ctx)
+        self._warn_about_unpruned(key, ctx)
         return result
 
     async def _call(self, function: Callable[..., Any], obj: Object, ctx: Context) -> None:
@@ -319,18 +325,36 @@ class Reconciler:
         ctx.check_awaited()
         reject_return_value(function, returned)
 
-    async def _prune(self, obj: Object, ctx: Context) -> None:
-        for source in self.declared.owns:
-            kind = source.kind
-            # Compared by group and kind: the applied version may differ from the watched one.
-            keep = [
-                (namespace, name)
-                for group, applied_kind, namespace, name in ctx.applied
-                if (group, applied_kind) == (kind.group, kind.kind)
-            ]
-            children = self._services.watched.reader(kind).owned_by(obj.uid, exclude=keep)
-            for child in await writes.prune(self._writer, obj, kind, children, keep):
-                ctx.log.info("pruned %s %s: no longer applied", child.kind, child.name)
+    def _warn_about_unpruned(self, key: Key, ctx: Context) -> None:
+        """Log a warning for each child that a complete pass neither applied nor pruned, once as long as it stays so."""
+        unpruned = ctx.unpruned_children()
+        known = self._unpruned.get(key, ())
+        for child in unpruned:
+            if child.uid in known:
+                continue
+            ctx.log.warning(
+                "%s %s was applied by an earlier pass and not by this one, and stays: to delete such children, end the "
+                "pass with `await ctx.prune(fl.%s)`",
+                child.kind,
+                child.name,
+                child.kind,
+            )
+        if unpruned:
+            self._unpruned[key] = {child.uid for child in unpruned}
+        else:
+            self._unpruned.pop(key, None)
+
+    def _is_paused(self, key: Key, obj: Object) -> bool:
+        """Whether the object is paused. Report it when that changes."""
+        paused = is_paused(obj)
+        if paused and key not in self._paused:
+            self._paused.add(key)
+            self._services.log.info("paused: %s", PAUSED_NOTE)
+            self._services.recorder.record(obj, "Paused", PAUSED_NOTE)
+        elif not paused and key in self._paused:
+            self._paused.discard(key)
+            self._services.log.info("no longer paused")
+        return paused
 
     async def _write_status(self, obj: Object, report: StatusReport, result: PassResult, key: Key) -> None:
         """Write the status of the pass, if the kind has a status subresource and the status would change."""

@@ -156,7 +156,7 @@ class Operator:
         `watches`, and every `resync` seconds. It returns None. To request another pass, it raises `fl.RequeueAfter` or
         `fl.Wait`. An `async def` handler runs on the event loop, a plain `def` handler in a thread.
 
-        - `owns`: the kinds of the children. They are watched, and children that a pass no longer applies are pruned.
+        - `owns`: the kinds of the children. They are watched. `ctx.prune` deletes children that a pass does not apply.
         - `watches`: other kinds, each with a function that maps such an object (old and new) to the objects to
           reconcile: a name in the same namespace, a `(namespace, name)` tuple, or an object. The function may take a
           `ReadContext` as a second argument. With None the kind can be read, and its changes reconcile nothing.

@@ -17,9 +17,8 @@ class Outcome(Exception):
 class RequeueAfter(Outcome):
     """Raise this at the end of a successful pass to get another pass after `seconds`, even if nothing changes.
 
-    In a reconcile handler the object becomes Ready, and children that this pass did not apply are pruned: raise it
-    after the last `ctx.apply`. To end a pass early, raise `Wait("Reason", after=seconds)`. In a cleanup handler the
-    finalizer stays, and cleanup runs again after `seconds`.
+    In a reconcile handler the object becomes Ready. To end a pass early, raise `Wait("Reason", after=seconds)`. In a
+    cleanup handler the finalizer stays, and cleanup runs again after `seconds`.
 
     Guarantees: a change that arrives earlier starts a pass earlier.
 
@@ -45,7 +44,7 @@ class Wait(Outcome):
     `reason` becomes the message. Without `after`, the next change of the object, of a child or of a watched object
     starts the next pass.
 
-    Guarantees: no error is counted, no Event is recorded, and no child is pruned.
+    Guarantees: no error is counted, and no Event is recorded.
 
     Does not guarantee: another pass, if `after` is not set and nothing that the controller watches changes.
 

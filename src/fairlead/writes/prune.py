@@ -8,6 +8,21 @@ from fairlead.writes.delete import delete
 from fairlead.writes.errors import ObjectChanged
 from fairlead.writes.writer import Writer, object_key
 
+# Their deletion destroys data or credentials that an apply cannot bring back.
+_ONLY_IF_NAMED = frozenset(
+    {
+        ("", "PersistentVolumeClaim"),
+        ("", "Namespace"),
+        ("", "Secret"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    }
+)
+
+
+def must_be_named(kind: Kind) -> bool:
+    """Whether a statement that prunes every owned kind leaves this kind: only its name makes the deletion intended."""
+    return kind.group_kind in _ONLY_IF_NAMED
+
 
 async def prune(
     writer: Writer, owner: Object, kind: Kind, children: Iterable[Object], keep: Iterable[tuple[str | None, str]]
@@ -15,7 +30,7 @@ async def prune(
     """Delete the children of `owner` that we created and that are not in `keep`. Return the deleted children.
 
     `children` are candidates of one kind. `keep` contains (namespace, name) of each child that must stay. Call this
-    only after a reconcile that returned normally, because `keep` is complete only then.
+    only when `keep` is complete.
 
     Guarantees:
         A child is deleted only if the owner's uid is among its owner references and it has an Apply entry of our field
@@ -26,18 +41,28 @@ async def prune(
     Does not guarantee:
         Children that are not in `children`, because the cache lags, are not deleted.
     """
-    keep_keys = {object_key(kind, name, namespace) for namespace, name in keep}
     pruned = []
-    for child in children:
-        is_needed = object_key(kind, child.name, child.namespace) in keep_keys
-        if is_needed or child.deleting or not is_own_child(writer, owner, child):
-            continue
+    for child in find_unneeded(writer, owner, kind, children, keep):
         try:
             await delete(writer, kind, child, unchanged=True, propagation="Background")
         except ObjectChanged:
             continue
         pruned.append(child)
     return pruned
+
+
+def find_unneeded(
+    writer: Writer, owner: Object, kind: Kind, children: Iterable[Object], keep: Iterable[tuple[str | None, str]]
+) -> list[Object]:
+    """Return the children of `owner` that we created and that are not in `keep`: those that `prune` deletes."""
+    keep_keys = {object_key(kind, name, namespace) for namespace, name in keep}
+    unneeded = []
+    for child in children:
+        is_needed = object_key(kind, child.name, child.namespace) in keep_keys
+        if is_needed or child.deleting or not is_own_child(writer, owner, child):
+            continue
+        unneeded.append(child)
+    return unneeded
 
 
 def is_own_child(writer: Writer, owner: Object, child: Object) -> bool:

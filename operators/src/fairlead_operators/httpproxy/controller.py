@@ -71,6 +71,7 @@ async def httpproxy(proxy: fl.Object, ctx: fl.Context) -> None:
         policies = [
             await ctx.apply(policy) for policy in policies_of(proxy, online) if is_https_listener_ready(gateway)
         ]
+        await ctx.prune()
     except fl.ForeignObject as error:
         ctx.condition("Programmed", False, "Conflict", str(error))
         raise

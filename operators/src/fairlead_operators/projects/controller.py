@@ -91,6 +91,7 @@ async def project(project: fl.Object, ctx: fl.Context) -> None:
         for account in controller_accounts(ctx):
             binding = rbac.controller_binding(project.name, account, system)
             await ctx.apply(binding, adopt=True, recreate=True)
+        await ctx.prune(fl.RoleBinding)  # the bindings of accounts that no longer exist
     with report_errors("EnsuringDefaultUserRolesFailed", ctx):
         for obj in rbac.user_objects(project):
             await ctx.create(obj)

@@ -56,7 +56,7 @@ def nodes_importing(claim: fl.Object, ctx: fl.ReadContext) -> Iterable[fl.Object
 @op.reconcile(
     SeiNode,
     owns=[fl.StatefulSet, fl.Service, fl.Job],
-    watches={fl.PersistentVolumeClaim: nodes_importing},  # not in owns, so never pruned: it holds the chain's data
+    watches={fl.PersistentVolumeClaim: nodes_importing},
 )
 async def seinode(node: fl.Object, ctx: fl.Context) -> None:
     """Reconcile a SeiNode: execute its plan, or apply its children if there is no plan."""
@@ -68,6 +68,7 @@ async def seinode(node: fl.Object, ctx: fl.Context) -> None:
     for child in (claim_of(node), service_of(node), stateful_set_of(node)):
         if child is not None:
             await ctx.apply(child)
+    await ctx.prune(fl.Job)  # the bootstrap Job of a complete plan; the claim holds the chain's data, and stays
     ctx.status(phase="Running")
 
 
