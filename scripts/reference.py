@@ -3,6 +3,7 @@
     docs/reference/commands.md   every command, option and environment variable, from the command line itself
     docs/reference/errors.md     every exception of fairlead.errors, from its docstring
     docs/reference/metrics.md    every metric of an operator, from its registry
+    docs/reference/settings.md   every setting of a controller with its default and the reason
 
 `--check` writes nothing, and exits with 1 if a page is not what it would write.
 """
@@ -16,6 +17,7 @@ import click
 from fairlead import errors
 from fairlead.cli import ALIASES, SECTIONS, main
 from fairlead.runtime.metrics import Metrics
+from fairlead.runtime.tuning import RUN_SETTINGS, SETTINGS
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 COMMANDS_TEXT = """\
@@ -27,6 +29,20 @@ Ctrl-C."""
 METRICS_TEXT = """\
 `fairlead run --health PORT` serves them at `/metrics`. Names that controller-runtime and client-go also use mean the
 same here, so that their dashboards work."""
+SETTINGS_TEXT = """\
+`fl.Operator(…)` takes all of them, for all of its controllers. `@op.reconcile(…)` takes all but `request_timeout`, for
+one controller. `fairlead run` has an option for each."""
+PRECEDENCE_TEXT = """\
+If a setting of a controller is set in several places, the first of these decides:
+
+1. the option with the controller's name: `--concurrency website=8`
+2. `@op.reconcile(Website, concurrency=4)`
+3. the option for all controllers: `--concurrency 16`
+4. `fl.Operator("websites", concurrency=2)`
+5. the default
+
+A controller's name is the kind in lower case, or the `name=` of its `@op.reconcile`. `rate_limit` counts passes of the
+controller, also retries. The passes of one second may start at once, and the others wait in the queue."""
 NOTE = "<!-- Written by scripts/reference.py. Do not edit. -->\n"
 
 
@@ -120,7 +136,29 @@ def metrics_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES = {"commands.md": commands_page, "errors.md": errors_page, "metrics.md": metrics_page}
+def settings_page() -> str:
+    lines = [
+        "# Settings",
+        NOTE,
+        SETTINGS_TEXT,
+        "",
+        "| setting | option of `fairlead run` | default | meaning | reason of the default |",
+        "|---|---|---|---|---|",
+    ]
+    for name, setting in (SETTINGS | RUN_SETTINGS).items():
+        option = f"--{name.replace('_', '-')}"
+        lines.append(
+            f"| `{name}` | `{option}` | {setting.default:g} | {_cell(setting.help)} | {_cell(setting.reason)} |"
+        )
+    return "\n".join([*lines, "", PRECEDENCE_TEXT]) + "\n"
+
+
+PAGES = {
+    "commands.md": commands_page,
+    "errors.md": errors_page,
+    "metrics.md": metrics_page,
+    "settings.md": settings_page,
+}
 
 
 def run(*, check: bool) -> int:

@@ -414,14 +414,21 @@ MUTANTS = [
     Mutant(
         "queue: the limit of a lane",
         "queue/ready.py",
-        "or (lane.limit is not None and lane.in_progress >= lane.limit)",
-        "",
+        "if self.limit is not None and self.in_progress >= self.limit:",
+        "if False:",
     ),
     Mutant(
         "queue: the total limit",
         "queue/ready.py",
-        "if self._limit is not None and self._in_progress >= self._limit:",
-        "if False:",
+        "return self._limit is not None and self._in_progress >= self._limit",
+        "return False",
+    ),
+    Mutant("queue: the rate of a lane", "queue/ready.py", "lane.rate.take(now)", "pass"),
+    Mutant(
+        "queue: a key that waits for the rate is handed out",
+        "queue/queue.py",
+        "            self._wake_for_rate()\n",
+        "",
     ),
     Mutant("queue: the backoff grows with each error", "queue/queue.py", "state.errors += 1", "state.errors = 1"),
     Mutant(

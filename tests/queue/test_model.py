@@ -25,6 +25,7 @@ class QueueModel:
         self.sequence = 0
         self.errors, self.conflicts = {}, {}
         self.lane_order, self.limits = [], {}
+        self.tokens, self.rates, self.filled_at = {}, {}, {}  # lane -> tokens, rate, when the tokens were counted
         self.fresh_in_a_row = 0
 
     def advance(self, seconds):
@@ -81,6 +82,16 @@ class QueueModel:
         if lane is not None:
             self.register_lane(lane)
 
+    def limit_rate(self, rate, lane):
+        self.register_lane(lane)
+        self.rates[lane], self.tokens[lane], self.filled_at[lane] = rate, max(1.0, rate), self.now
+
+    def refill(self, lane):
+        rate = self.rates[lane]
+        tokens = self.tokens[lane] + rate * (self.now - self.filled_at[lane])
+        self.tokens[lane], self.filled_at[lane] = min(max(1.0, rate), tokens), self.now
+        return self.tokens[lane]
+
     def take(self):
         if len(self.in_progress) >= self.limits.get(None, 1_000):
             return None
@@ -91,10 +102,14 @@ class QueueModel:
             for lane in self.lane_order:
                 if sum(self.lane(key) == lane for key in self.in_progress) >= self.limits.get(lane, 1_000):
                     continue
+                if lane in self.rates and self.refill(lane) < 1 - 1e-9:
+                    continue
                 candidates = [entry for entry in self.ready if self.lane(entry[0]) == lane and entry[1] == priority]
                 if not candidates or candidates[0][2] > not_after:
                     continue
                 self.ready.remove(candidates[0])
+                if lane in self.rates:
+                    self.tokens[lane] -= 1
                 self.in_progress[candidates[0][0]] = priority
                 self.lane_order.remove(lane)
                 self.lane_order.append(lane)
@@ -133,6 +148,7 @@ give_back = st.tuples(st.sampled_from(["done", "retry", "conflict"]), st.integer
 # Never a sum of the delays above, so that no two events have the same time.
 advance = st.tuples(st.just("advance"), st.sampled_from([0.0037, 0.1003, 0.7001, 31.00007]))
 limit = st.tuples(st.just("limit"), st.sampled_from([None, *LANES]), st.integers(0, 4))
+rate = st.tuples(st.just("rate"), st.sampled_from(LANES), st.sampled_from([0.013, 0.77, 5.9]))
 
 
 async def take_key_now(queue):
@@ -163,6 +179,10 @@ async def compare_with_model(history):
                 lane, maximum = arguments
                 queue.limit(maximum, lane)
                 model.limit(maximum, lane)
+            case "rate":
+                lane, per_second = arguments
+                queue.limit_rate(per_second, lane)
+                model.limit_rate(per_second, lane)
             case _ if model.in_progress:
                 name = sorted(model.in_progress)[arguments[0] % len(model.in_progress)]
                 getattr(queue, action)(name)
@@ -173,6 +193,9 @@ async def compare_with_model(history):
     for lane in [None, *LANES]:
         queue.limit(None, lane)
         model.limit(1_000, lane)
+    for lane in LANES:
+        queue.limit_rate(float("inf"), lane)
+    model.rates.clear()
     for name in list(model.in_progress):
         queue.done(name)
         model.done(name)
@@ -188,6 +211,6 @@ async def compare_with_model(history):
 
 
 @settings(max_examples=600, deadline=None)
-@given(st.lists(st.one_of(add, add, take_one, take_one, give_back, give_back, advance, limit), max_size=80))
+@given(st.lists(st.one_of(add, add, take_one, take_one, give_back, give_back, advance, limit, rate), max_size=80))
 def test_queue_matches_the_model_after_any_history(history):
     virtual.run(compare_with_model(history))

@@ -101,6 +101,51 @@ async def test_a_controller_at_its_limit_does_not_block_another(queue):
 
 
 @in_virtual_time
+async def test_a_rate_delays_the_keys_of_its_lane_only(queue):
+    queue.limit_rate(2.0, "a")
+    for number in range(6):
+        queue.add(f"a{number}")
+        queue.add(f"b{number}")
+    started = {}
+    for _ in range(12):
+        key = await queue.get()
+        started[key] = now()
+        queue.done(key)
+    assert [started[f"a{number}"] for number in range(6)] == [0.0, 0.0, 0.5, 1.0, 1.5, 2.0]
+    assert {started[f"b{number}"] for number in range(6)} == {0.0}
+
+
+@in_virtual_time
+async def test_removing_the_rate_wakes_waiting_workers(queue):
+    queue.limit_rate(0.001, "a")
+    for number in range(3):
+        queue.add(f"a{number}")
+    getters = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await asyncio.sleep(1)
+    assert [getter.done() for getter in getters] == [True, False, False]
+    queue.limit_rate(float("inf"), "a")
+    assert sorted(await asyncio.gather(*getters)) == ["a0", "a1", "a2"]
+
+
+@in_virtual_time
+async def test_each_lane_has_its_own_back_off(queue):
+    queue.set_backoff(2.0, 3.0, "a")
+    for key, shortest, longest in (("a", 2.0, 3.0), ("b", 0.005, 0.010)):
+        queue.add(key)
+        failed_at = now()
+        queue.retry(await queue.get())
+        assert shortest <= await wait_for_key(queue) - failed_at <= longest
+    queue.retry("a")
+    failed_at = now()
+    assert 2.0 <= await wait_for_key(queue) - failed_at <= 3.0
+
+
+async def wait_for_key(queue):
+    await queue.get()
+    return now()
+
+
+@in_virtual_time
 async def test_raising_the_limit_wakes_waiting_workers(queue):
     queue.limit(1)
     for key in ("a0", "a1", "a2"):

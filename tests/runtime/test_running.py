@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 import fairlead as fl
-from fairlead.api.errors import ApiError
+from fairlead.api.errors import ApiError, UnknownOutcome
 from fairlead.client.client import Client
 from fairlead.runtime.handlers import HookFailed
 from fairlead.server.app import Server
@@ -186,6 +186,21 @@ async def test_slow_sync_handler_keeps_its_key_until_it_ends():
     with pytest.raises(HandlerTimeout, match="timeout="):
         await call_handler(wait_for_release, "thing", FakeContext(), timeout=0.01, threads=None)
     assert ended_names == ["thing"]
+
+
+async def test_timeout_that_a_handler_raises_keeps_its_cause():
+    from fairlead.runtime.handlers import call_handler
+
+    async def fail(obj, ctx):
+        raise TimeoutError from UnknownOutcome("a write")
+
+    def fail_in_a_thread(obj, ctx):
+        raise TimeoutError
+
+    for handler, cause in ((fail, UnknownOutcome), (fail_in_a_thread, type(None))):
+        with pytest.raises(TimeoutError) as raised:
+            await call_handler(handler, "thing", None, timeout=60, threads=None)
+        assert type(raised.value.__cause__) is cause  # An error that is its own cause is an endless loop.
 
 
 def test_pass_over_its_time_limit_is_cancelled_and_reported(run_in_virtual_time):
@@ -393,9 +408,6 @@ def test_api_error_sets_its_reason_in_the_condition(run_in_virtual_time, caplog)
     assert "Traceback" not in caplog.text
 
 
-@pytest.mark.parametrize("option", [{"concurrency": 0}, {"resync": 0}, {"timeout": 0}])
-def test_intervals_and_concurrency_must_be_positive(option):
-    with pytest.raises(ValueError, match="at least 1"):
-        operator(lambda obj, ctx: None, **option)
+def test_timer_interval_must_be_positive():
     with pytest.raises(ValueError, match="interval in seconds"):
         fl.Operator("tester").timer(0)

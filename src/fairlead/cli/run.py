@@ -18,6 +18,7 @@ from fairlead.api.world import World
 from fairlead.cli import signals
 from fairlead.cli.dev import SourceFiles, run_until_change
 from fairlead.cli.load import OperatorNotFound, directory_of, load
+from fairlead.cli.settings import collect_settings, settings_options
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.runtime import logs
@@ -46,7 +47,7 @@ class Target:
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
-    for option in reversed([
+    decorators: list[Callable[..., Any]] = [
         click.option("-n", "--namespace", "namespaces", multiple=True, help="Watch this namespace only (repeat for "
                      "more). Default: the context's namespace; every namespace with --embedded."),
         click.option("-A", "--all-namespaces", is_flag=True, help="Watch every namespace."),
@@ -65,9 +66,11 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
                      "holding the lease. Default: on inside a cluster, off elsewhere."),
         click.option("--health", metavar="[HOST:]PORT", help="Serve /healthz, /readyz and /metrics; on loopback "
                      "unless a host is named."),
+        settings_options,
         click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True),
         click.option("-v", "--verbose", is_flag=True, help="Log more."),
-    ]):  # fmt: skip
+    ]  # fmt: skip
+    for option in reversed(decorators):
         command = option(command)
     return command
 
@@ -84,6 +87,9 @@ def run(target: str, **options: Any) -> None:
 
     With --embedded, the CRDs in a directory `crds` beside the operator are applied first. A kind without a CRD gets one
     whose schema allows every field.
+
+    An option with [CONTROLLER=]NUMBER may be repeated. `--concurrency 8` is for every controller that does not declare
+    its own value in code; `--concurrency website=8` overrides that of one controller.
     """
     _main(lambda: load(target), target, **options)
 
@@ -125,6 +131,7 @@ def _main(
             address(options["health"])
         except ValueError as error:
             raise click.UsageError(str(error)) from None
+    options["settings"] = collect_settings(options)
     world = World()
     logs.configure(world, form=log_format, level=logging.DEBUG if verbose else logging.INFO)
     try:
@@ -155,10 +162,13 @@ async def _run(
     once: bool,
     dry_run: bool,
     health: str | None,
+    settings: dict[str, dict[str, float]],
+    request_timeout: float | None,
     **where: Any,
 ) -> int:
     sources = SourceFiles(target) if dev else None
     operator = sources.load(load_operator) if sources else load_operator()
+    operator.resolve_settings(settings)  # A wrong value is reported before a server starts.
     objects = [obj for path in files for obj in manifests.read_objects(path)]
     crds = [obj for path in _crd_files(target) for obj in manifests.read_objects(path)] if embedded else []
     async with _connect(world, operator, embedded=embedded, **where) as place:
@@ -168,6 +178,8 @@ async def _run(
             health=health,
             dry_run=dry_run,
             clusters=place.clusters,
+            settings=settings,
+            request_timeout=request_timeout,
         )
         try:
             while True:

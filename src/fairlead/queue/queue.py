@@ -5,15 +5,18 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Hashable
 from enum import StrEnum
+from math import isinf
 from typing import Generic, Protocol, TypeVar
 
 from fairlead.api import backoff
 from fairlead.api.world import World
 from fairlead.queue.ready import Priority, ReadyKeys
+from fairlead.queue.token_bucket import TokenBucket
 
 K = TypeVar("K", bound=Hashable)
 
-# An error may be over in a moment. If it lasts, retry every half minute.
+# An error may be over in a moment, so the first retry follows at once. If it lasts, a retry every half minute costs a
+# server nothing, and a person who fixed the cause waits half a minute at most.
 ERROR_BASE, ERROR_CAP = 0.005, 30.0
 # Another writer was first. Its event is on the way, and one second is longer than any burst of writes.
 CONFLICT_BASE, CONFLICT_CAP = 0.010, 1.0
@@ -87,10 +90,11 @@ class Queue(Generic[K]):
     - At most one worker has a key at a time. A key that is added while it is in progress runs again afterwards, once.
     - `add(after=…)` delays a key. The earliest delay counts, and an add without delay runs the key sooner.
     - A worker returns its key with `done`, `retry` or `conflict`. `done` resets the back-off. `retry` waits 5 ms after
-      the first error, doubling up to 30 s. `conflict` (another writer was first) waits 10 ms up to 1 s, and leaves the
-      back-off for errors unchanged. An add neither shortens nor extends a back-off.
+      the first error, doubling up to 30 s; `set_backoff` changes both. `conflict` (another writer was first) waits
+      10 ms up to 1 s, and leaves the back-off for errors unchanged. An add neither shortens nor extends a back-off.
     - Fresh keys run before resyncs. A resync that waited for 30 s gets every eighth turn.
-    - Lanes (controllers) take turns. `limit` bounds how many keys are in progress.
+    - Lanes (controllers) take turns. `limit` bounds how many keys are in progress, `limit_rate` how many start per
+      second. Both delay keys and drop none.
 
     Does not guarantee: a bound on the number of waiting keys, and use from other threads.
 
@@ -123,6 +127,8 @@ class Queue(Generic[K]):
         self._due: list[tuple[float, int, K]] = []  # a heap; outdated items are skipped
         self._sequence = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._rate_timer: asyncio.TimerHandle | None = None
+        self._backoffs: dict[Hashable, tuple[float, float]] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
         self._closed = False
         self._drained: asyncio.Event | None = None
@@ -160,6 +166,18 @@ class Queue(Generic[K]):
         self._ready.limit(count, lane)
         self._wake_all()
 
+    def limit_rate(self, per_second: float, lane: Hashable) -> None:
+        """Allow at most this many keys of the lane to start per second, on average. Infinity means no limit.
+
+        The keys of one second may start at once.
+        """
+        self._ready.limit_rate(None if isinf(per_second) else TokenBucket(per_second, max(1.0, per_second)), lane)
+        self._wake_all()
+
+    def set_backoff(self, base: float, maximum: float, lane: Hashable) -> None:
+        """Delay the keys of the lane after errors by `base` seconds, doubling up to `maximum`."""
+        self._backoffs[lane] = base, maximum
+
     def add(self, key: K, *, priority: Priority = Priority.FRESH, after: float = 0.0) -> None:
         """Make the key ready, now or in `after` seconds. After `close`, the call is ignored."""
         if self._closed:
@@ -191,6 +209,7 @@ class Queue(Generic[K]):
                 break
             if self._closed and not self._ready.is_busy:
                 raise QueueClosed("the queue is closed")
+            self._wake_for_rate()
             getter = loop.create_future()
             self._getters.append(getter)
             try:
@@ -218,7 +237,8 @@ class Queue(Generic[K]):
         """Give back a key that failed. The key becomes ready again after a back-off. Return its seconds."""
         state = self._finish(key, Outcome.ERROR)
         state.errors += 1
-        delay = backoff.delay(state.errors, ERROR_BASE, ERROR_CAP, self._world)
+        base, maximum = self._backoffs.get(self._lane(key), (ERROR_BASE, ERROR_CAP))
+        delay = backoff.delay(state.errors, base, maximum, self._world)
         self._back_off(key, state, delay)
         return delay
 
@@ -339,6 +359,14 @@ class Queue(Generic[K]):
                 state.delayed_until = None
                 self._request_run(key, state, state.delayed_priority)
         self._arm()
+
+    def _wake_for_rate(self) -> None:
+        """Wake the getters when the rate of a lane allows its next key."""
+        loop = asyncio.get_running_loop()
+        if self._rate_timer is not None:
+            self._rate_timer.cancel()
+        when = self._ready.next_at(loop.time())
+        self._rate_timer = None if when is None else loop.call_at(when, self._wake_all)
 
     # Each key that becomes ready or is returned wakes one getter, so no getter sleeps while there is a key for it.
 

@@ -5,6 +5,8 @@ from collections.abc import Hashable
 from enum import IntEnum
 from typing import Generic, TypeVar
 
+from fairlead.queue.token_bucket import TokenBucket
+
 K = TypeVar("K", bound=Hashable)
 
 
@@ -24,21 +26,28 @@ RESYNC_TURN = 8
 class _Lane(Generic[K]):
     """The ready keys of one controller, oldest first, and the number of its keys that are in progress."""
 
-    __slots__ = ("in_progress", "keys", "limit", "name")
+    __slots__ = ("in_progress", "keys", "limit", "name", "rate")
 
     def __init__(self, name: Hashable) -> None:
         self.name = name
         # per priority: key -> when it became ready
         self.keys: tuple[OrderedDict[K, float], OrderedDict[K, float]] = (OrderedDict(), OrderedDict())
         self.limit: int | None = None
+        self.rate: TokenBucket | None = None
         self.in_progress = 0
+
+    def available_at(self, now: float) -> float | None:
+        """Return when the limits of the lane allow its next key; None if a key must come back first."""
+        if self.limit is not None and self.in_progress >= self.limit:
+            return None
+        return now if self.rate is None else self.rate.available_at(now)
 
 
 class ReadyKeys(Generic[K]):
     """The ready keys of all lanes (controllers). Lanes take turns, and fresh keys come before resyncs.
 
-    Within a lane, the key that has waited longest comes first. A lane that has reached its limit of keys in progress is
-    skipped. All lanes together have a limit too.
+    Within a lane, the key that has waited longest comes first. A lane that has reached its limit of keys in progress,
+    or of keys per second, is skipped. All lanes together have a limit of keys in progress too.
     """
 
     def __init__(self) -> None:
@@ -60,6 +69,13 @@ class ReadyKeys(Generic[K]):
             self._limit = count
         else:
             self._lane(lane).limit = count
+
+    def limit_rate(self, rate: TokenBucket | None, lane: Hashable) -> None:
+        self._lane(lane).rate = rate
+
+    @property
+    def _is_full(self) -> bool:
+        return self._limit is not None and self._in_progress >= self._limit
 
     @property
     def is_busy(self) -> bool:
@@ -87,7 +103,7 @@ class ReadyKeys(Generic[K]):
 
         The key is in progress until `release` is called.
         """
-        if self._limit is not None and self._in_progress >= self._limit:
+        if self._is_full:
             return None
         if self._fresh_in_a_row >= RESYNC_TURN - 1:
             taken = self._take(Priority.RESYNC, now, ready_before=now - RESYNC_PATIENCE)
@@ -100,13 +116,15 @@ class ReadyKeys(Generic[K]):
     ) -> tuple[K, Priority, float] | None:
         for turn, lane in enumerate(self._rotation):
             keys = lane.keys[priority]
-            if not keys or (lane.limit is not None and lane.in_progress >= lane.limit):
+            if not keys or lane.available_at(now) != now:
                 continue
             key, since = keys.popitem(last=False)
             if ready_before is not None and since > ready_before:
                 keys[key] = since
                 keys.move_to_end(key, last=False)
                 continue
+            if lane.rate is not None:
+                lane.rate.take(now)
             lane.in_progress += 1
             self._in_progress += 1
             del self._rotation[turn]
@@ -114,6 +132,13 @@ class ReadyKeys(Generic[K]):
             self._fresh_in_a_row = self._fresh_in_a_row + 1 if priority is Priority.FRESH else 0
             return key, priority, since
         return None
+
+    def next_at(self, now: float) -> float | None:
+        """Return when the rate of a lane allows its next key. None if no key waits for a rate only."""
+        if self._is_full:
+            return None
+        waiting = (lane.available_at(now) for lane in self._rotation if any(lane.keys))
+        return min((when for when in waiting if when is not None), default=None)
 
     def release(self, lane: Hashable) -> None:
         """Count one key of the lane as no longer in progress."""

@@ -29,6 +29,7 @@ from fairlead.runtime.read_context import ReadContext
 from fairlead.runtime.services import Key, Services
 from fairlead.runtime.sources import HOME, Source
 from fairlead.runtime.transports import NotLeading
+from fairlead.runtime.tuning import Tuning
 from fairlead.runtime.wakes import Wake, Wakes
 from fairlead.writes import StatusReport, Writer, finalizers, status
 from fairlead.writes.errors import ObjectDeleting, WriteError
@@ -40,9 +41,12 @@ _RESYNC_BACKOFF = 1.0, 300.0
 class Reconciler:
     """Calls one `@op.reconcile` handler, and the `@op.cleanup` handler of the same kind, for the keys of the queue."""
 
-    def __init__(self, declared: Controller, cleanup: Cleanup | None, writer: Writer, services: Services) -> None:
+    def __init__(
+        self, declared: Controller, tuning: Tuning, cleanup: Cleanup | None, writer: Writer, services: Services
+    ) -> None:
         self.name = declared.name
         self.declared = declared
+        self.tuning = tuning
         self._cleanup = cleanup
         self._writer = writer
         self._services = services
@@ -317,7 +321,7 @@ class Reconciler:
         """Call the handler. Raises HandlerError if the handler returned a value or forgot an `await`."""
         try:
             returned = await call_handler(
-                function, obj, ctx, timeout=self.declared.timeout, threads=self._services.threads
+                function, obj, ctx, timeout=self.tuning.timeout, threads=self._services.threads
             )
         except Exception as error:
             ctx.check_awaited(error)

@@ -128,7 +128,9 @@ async def call_handler(function: Callable[..., Any], *args: Any, timeout: float 
             async with asyncio.timeout(timeout) as limit:
                 return await function(*args)
         except TimeoutError as error:
-            raise _timeout_error(function, timeout) if limit.expired() else error from error
+            if limit.expired():
+                raise _timeout_error(function, timeout) from error
+            raise  # The handler's own timeout, such as that of a request.
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or task.cancelling():
@@ -151,7 +153,9 @@ async def call_handler(function: Callable[..., Any], *args: Any, timeout: float 
             expired.set()
             await asyncio.wait([work])
             work.exception()  # Mark it as retrieved: the timeout or the cancellation is what is raised.
-        raise _timeout_error(function, timeout) if limit.expired() else error from error
+        if limit.expired():
+            raise _timeout_error(function, timeout) from error
+        raise
 
 
 async def call_hook(hook: Callable[..., Any], resources: dict[str, Any], threads: Executor) -> None:

@@ -12,8 +12,11 @@ from fairlead.api.source_locations import caller_location, function_location, wi
 from fairlead.api.text import reject_single_string
 from fairlead.api.world import World
 from fairlead.client.transport import Transport
+from fairlead.queue.queue import ERROR_BASE, ERROR_CAP
+from fairlead.runtime import tuning
 from fairlead.runtime.handlers import check_arguments
 from fairlead.runtime.sources import HOME, DeclarationError, Source, source_of
+from fairlead.runtime.tuning import CONCURRENCY, RATE_LIMIT, REQUEST_TIMEOUT, RESYNC, TIMEOUT, Tuning
 
 if TYPE_CHECKING:
     from fairlead.runtime.context import Context
@@ -29,14 +32,6 @@ Predicate = Callable[[Object], bool]
 Mapper = Callable[..., Iterable["str | tuple[str | None, str] | Object"]]
 Hook = Callable[[dict[str, Any]], Awaitable[None] | None]
 
-# Network latency is the limit, not cores, so passes over different keys overlap. At 10 ms from a server, 32 at a time
-# finish a burst at least five times as fast as one, and 64 gain nothing more. A server that answers 429 lowers it.
-CONCURRENCY = 32
-# The default of controller-runtime: a safety net against missed changes, so rare that it costs nothing.
-RESYNC = 36_000.0
-# Longer than any honest pass, and shorter than it takes somebody to notice that an object is stuck.
-TIMEOUT = 300.0
-
 
 @dataclass(frozen=True, eq=False)
 class Controller:
@@ -48,10 +43,8 @@ class Controller:
     owns: tuple[Source, ...]
     watches: Mapping[Source, Mapper | None]
     when: Predicate | None
-    concurrency: int
     ready: str | None
-    resync: float
-    timeout: float
+    settings: Mapping[str, Any]  # of the names in `tuning.SETTINGS`, those that the declaration sets
 
     @property
     def kind(self) -> Kind:
@@ -90,6 +83,11 @@ class Options(TypedDict, total=False):
     """Stop retrying an object after this many failures in a row: for runs that shall end."""
     subscribers: "Iterable[Callable[[Running], object]]"
     """Functions that are called with the run before it starts, to subscribe to its `history`."""
+    settings: Mapping[str, Mapping[str, float]]
+    """The settings of each controller, by its name, in this run. They override the declaration. The name "" is every
+    controller that neither declares the setting nor is named."""
+    request_timeout: float | None
+    """Seconds after which a request fails, instead of the operator's."""
 
 
 @dataclass(eq=False)
@@ -100,12 +98,16 @@ class Operator:
     manager is `operator/controller`. `formerly` lists field managers of earlier releases, or of the program that this
     operator replaces: objects that they applied count as ours, and the next apply takes over their fields.
 
+    `concurrency`, `rate_limit`, `resync`, `timeout`, `backoff_base` and `backoff_max` are the defaults of all
+    controllers; `reconcile` explains each, and a controller can declare its own. `request_timeout` is the number of
+    seconds after which a request to the server fails.
+
     Guarantees: one key is never reconciled twice at the same time in one run. Declaring has no effect on a cluster;
     only `run`, `running` and `main` do. One Operator can run several times, also concurrently.
 
     Does not guarantee: mutual exclusion between processes, unless each runs with a `lease_namespace`.
 
-    Raises: ValueError if the name is not valid.
+    Raises: ValueError if the name or a setting is not valid.
 
     Example:
         op = fl.Operator("greeter")
@@ -120,6 +122,13 @@ class Operator:
 
     name: str
     formerly: tuple[str, ...] = ()
+    concurrency: int = field(default=CONCURRENCY, kw_only=True)
+    rate_limit: float = field(default=RATE_LIMIT, kw_only=True)
+    resync: float = field(default=RESYNC, kw_only=True)
+    timeout: float = field(default=TIMEOUT, kw_only=True)
+    backoff_base: float = field(default=ERROR_BASE, kw_only=True)
+    backoff_max: float = field(default=ERROR_CAP, kw_only=True)
+    request_timeout: float = field(default=REQUEST_TIMEOUT, kw_only=True)
     controllers: dict[tuple[str, str], Controller] = field(default_factory=dict, init=False, repr=False)
     cleanups: dict[tuple[str, str], Cleanup] = field(default_factory=dict, init=False, repr=False)
     indexes: list[tuple[Kind, str, Callable[[Object], Iterable[str]]]] = field(
@@ -136,6 +145,7 @@ class Operator:
                 f"'.', at most 63; got {self.name!r}"
             )
         reject_single_string("formerly", self.formerly)
+        tuning.check_settings({name: getattr(self, name) for name in (*tuning.SETTINGS, *tuning.RUN_SETTINGS)})
 
     def reconcile(
         self,
@@ -144,10 +154,13 @@ class Operator:
         owns: Iterable[Kind | Source] = (),
         watches: Mapping[Kind, Mapper | None] | Mapping[Source, Mapper | None] | None = None,
         when: Predicate | None = None,
-        concurrency: int = CONCURRENCY,
         ready: str | None = "Ready",
-        resync: float = RESYNC,
-        timeout: float = TIMEOUT,
+        concurrency: int | None = None,
+        rate_limit: float | None = None,
+        resync: float | None = None,
+        timeout: float | None = None,
+        backoff_base: float | None = None,
+        backoff_max: float | None = None,
         name: str | None = None,
     ) -> Callable[[H], H]:
         """Declare a controller: call the decorated handler, `(obj, ctx)`, for each object of the kind.
@@ -161,9 +174,12 @@ class Operator:
           reconcile: a name in the same namespace, a `(namespace, name)` tuple, or an object. The function may take a
           `ReadContext` as a second argument. With None the kind can be read, and its changes reconcile nothing.
         - `when`: a predicate. Objects for which it is false are skipped; their cleanup is not.
-        - `concurrency`: how many objects are reconciled at the same time.
         - `ready`: the condition type that reports the result, if the kind's status can hold one. None disables it.
+        - `concurrency`: how many objects are reconciled at the same time.
+        - `rate_limit`: how many passes start per second, on average. The passes of one second may start at once.
+        - `resync`: seconds after which every object is reconciled again.
         - `timeout`: seconds after which a pass fails.
+        - `backoff_base`, `backoff_max`: seconds before the first retry after an error, and the longest wait.
         - `name`: the controller's name in its field manager, metrics and logs. The default is the kind in lower case.
 
         A kind may be given as `fl.select(kind, labels=…)`: then the server sends only matching objects.
@@ -205,16 +221,25 @@ class Operator:
                 )
             if any(item.cluster != HOME for item in (source, *children)):
                 raise reject("another cluster can be watched only: owners and their children are in one cluster")
-            if concurrency < 1 or min(resync, timeout) <= 0:
-                raise reject("concurrency is at least 1, and resync and timeout are greater than 0")
+            try:
+                settings = tuning.check_settings(
+                    {
+                        "concurrency": concurrency,
+                        "rate_limit": rate_limit,
+                        "resync": resync,
+                        "timeout": timeout,
+                        "backoff_base": backoff_base,
+                        "backoff_max": backoff_max,
+                    }
+                )
+            except ValueError as error:
+                raise reject(str(error)) from None
             # The name depends neither on the function's name nor on the number of controllers: both change, and the
             # fields that the old field manager applied would stay.
             controller = name or source.kind.kind.lower()
             if any(other.name == controller for other in self.controllers.values()):
                 raise reject(f"{self.name} has a controller {controller} already: choose another with name=")
-            self.controllers[key] = Controller(
-                controller, source, function, children, mappers, when, concurrency, ready, resync, timeout
-            )
+            self.controllers[key] = Controller(controller, source, function, children, mappers, when, ready, settings)
             return function
 
         return declare
@@ -333,6 +358,14 @@ class Operator:
         check_arguments(function, ("resources",))
         self.shutdowns.append(function)
         return function
+
+    def resolve_settings(self, overrides: Mapping[str, Mapping[str, float]]) -> dict[str, Tuning]:
+        """Return the settings of each controller in a run with these `settings` (see `Options`).
+
+        Raises: DeclarationError if there is no such controller or setting, or if the values are not valid.
+        """
+        declared = {controller.name: controller.settings for controller in self.controllers.values()}
+        return tuning.resolve(declared, {name: getattr(self, name) for name in tuning.SETTINGS}, overrides)
 
     def running(
         self, transport: Transport, world: World | None = None, **options: Unpack[Options]

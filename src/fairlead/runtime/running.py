@@ -18,6 +18,7 @@ from fairlead.cache.recording import RecordingClient
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.queue import Priority, Queue, QueueClosed
+from fairlead.runtime import tuning
 from fairlead.runtime.adaptive_concurrency import AdaptiveConcurrency
 from fairlead.runtime.controller import Reconciler
 from fairlead.runtime.events import Recorder
@@ -72,6 +73,8 @@ class Running:
         clusters: Mapping[str, Transport] | None = None,
         tries: int | None = None,
         subscribers: Iterable[Callable[["Running"], object]] = (),
+        settings: Mapping[str, Mapping[str, float]] | None = None,
+        request_timeout: float | None = None,
     ) -> None:
         _check_declarations(operator, clusters or {})
         self.operator = operator
@@ -87,10 +90,13 @@ class Running:
         self.health: Health | None = None
         identity = f"{os.uname().nodename}_{world.uid()}"
         declared = operator.controllers.values()
+        tunings = operator.resolve_settings(settings or {})
+        timeout = operator.request_timeout if request_timeout is None else request_timeout
+        tuning.check_settings({"request_timeout": timeout})
 
         observer = QueueMetrics(metrics, [controller.name for controller in declared])
         queue: Queue[Key] = Queue(world, lane=lambda key: key.controller, observer=observer)
-        concurrency = AdaptiveConcurrency(sum(controller.concurrency for controller in declared), world, queue.limit)
+        concurrency = AdaptiveConcurrency(sum(each.concurrency for each in tunings.values()), world, queue.limit)
 
         def observe(method: str, path: str, code: str, seconds: float) -> None:
             metrics.requests.labels(code, method, "").inc()
@@ -99,7 +105,7 @@ class Running:
                 history.record(REQUEST, method, path=path, outcome=code, seconds=seconds)
 
         def make_client(transport: Transport) -> Client:
-            return Client(transport, world, user_agent=operator.name, observe=observe)
+            return Client(transport, world, user_agent=operator.name, timeout=timeout, observe=observe)
 
         plain_client = make_client(transport)
         self.lease: Lease | None = None
@@ -118,6 +124,7 @@ class Running:
                 DryRunTransport(transport) if dry_run else transport,
                 world,
                 user_agent=operator.name,
+                timeout=timeout,
                 observe=observe,
                 cache=watched.cache,
                 history=history,
@@ -161,11 +168,14 @@ class Running:
         self._reconcilers: dict[str, Reconciler] = {}
         for controller in declared:
             cleanup = operator.cleanups.get(controller.kind.key)
-            self._reconcilers[controller.name] = Reconciler(
-                controller, cleanup, writer.with_manager(managers[controller.name]), self.services
+            name, tuned = controller.name, tunings[controller.name]
+            self._reconcilers[name] = Reconciler(
+                controller, tuned, cleanup, writer.with_manager(managers[name]), self.services
             )
-            queue.limit(controller.concurrency, controller.name)
-            metrics.max_workers.labels(controller.name).set(controller.concurrency)
+            queue.limit(tuned.concurrency, name)
+            queue.limit_rate(tuned.rate_limit, name)
+            queue.set_backoff(tuned.backoff_base, tuned.backoff_max, name)
+            metrics.max_workers.labels(name).set(tuned.concurrency)
         self._loop_monitor = LoopMonitor(world, on_lag=self._on_lag) if isinstance(world.clock, SystemClock) else None
         metrics.measure(self._measure)
         for subscribe in subscribers:
@@ -254,7 +264,7 @@ class Running:
 
     async def _resync(self, reconciler: Reconciler) -> None:
         while True:
-            await asyncio.sleep(reconciler.declared.resync * self._world.random.uniform(0.9, 1.1))
+            await asyncio.sleep(reconciler.tuning.resync * self._world.random.uniform(0.9, 1.1))
             reconciler.resync()
 
     async def _tick(self, seconds: float, function: Any) -> None:
