@@ -11,7 +11,7 @@ from typing import Any, Final
 from fairlead.server.authentication.users import User
 from fairlead.server.registry.defaults import TEMPLATE_GENERATION
 from fairlead.server.schema import codec, quantity
-from fairlead.server.schema.crd_schema_validation import coerce_defaults
+from fairlead.server.schema.crd_schema.defaults import coerce_defaults
 from fairlead.server.schema.nodes import Node
 
 Object = dict[str, Any]

@@ -3,7 +3,7 @@ from uuid import UUID
 import pytest
 
 from fairlead.server.schema import cel, structural
-from fairlead.server.schema.crd_schema_validation import validate_crd_schema
+from fairlead.server.schema.crd_schema.validation import validate_crd_schema
 from fairlead.server.schema.validation import validate
 
 pytest.importorskip("cel_expr_python")

@@ -464,7 +464,7 @@ def test_field_named_like_a_reserved_word_has_two_names():
 
 
 def test_schema_without_a_type_cannot_have_rules():
-    from fairlead.server.schema.crd_schema_validation import validate_crd_schema
+    from fairlead.server.schema.crd_schema.validation import validate_crd_schema
 
     schema = {**ANYTHING, "x-kubernetes-validations": [{"rule": "self =="}, {"rule": "true"}]}
     (cause,) = validate_crd_schema({"type": "object", "properties": {"a": schema}}, "s")

@@ -22,7 +22,7 @@ from fairlead.server.registry.validation.rules import (
 )
 from fairlead.server.registry.validation.selectable_fields import selectable_fields
 from fairlead.server.schema import formats
-from fairlead.server.schema.crd_schema_validation import validate_crd_schema
+from fairlead.server.schema.crd_schema.validation import validate_crd_schema
 
 _APPROVED: Final = "api-approved.kubernetes.io"
 _APPROVAL_LINK: Final = "see https://github.com/kubernetes/enhancements/pull/1111"

@@ -53,7 +53,7 @@ def _validate_node(
         yield FieldError("InternalError", f"{path}.x-kubernetes-validations", f"Internal error: {UNTYPED_SCHEMA}")
         return
     for index, spec in enumerate(constraints.validations):
-        if (spec.get("rule") or "").strip():  # crd_schema_validation reports empty rules.
+        if (spec.get("rule") or "").strip():  # crd_schema.keywords reports empty rules.
             rule_path = f"{path}.x-kubernetes-validations[{index}]"
             yield from _validate_rule(node, spec, rule_path, uncorrelatable, multiplicity, budget)
 

@@ -1,0 +1,1 @@
+"""Validation of the openAPIV3Schema of a CustomResourceDefinition."""
