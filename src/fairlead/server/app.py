@@ -119,7 +119,7 @@ class Server:
             body = encoding.encode({"metadata": {"name": name}})
             self.respond(Request("POST", "/api/v1/namespaces", {}, {"user-agent": "fairlead"}, body), trusted=True)
         if rbac:
-            bootstrap.install(self)
+            bootstrap.install_default_roles(self)
         if self._journal is not None:
             self._journal.store_initial_objects()
 

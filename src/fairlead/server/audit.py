@@ -23,15 +23,15 @@ log = logging.getLogger(__name__)
 Event = dict[str, Any]
 
 
-class _Metadata(msgspec.Struct):
+class _ObjectMetadata(msgspec.Struct):
     name: str = ""
     namespace: str = ""
     uid: str = ""
     resourceVersion: str = ""  # noqa: N815 - the field name of the API
 
 
-class _Named(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+class _NamedObject(msgspec.Struct):
+    metadata: _ObjectMetadata = msgspec.field(default_factory=_ObjectMetadata)
 
 
 class AuditLog:
@@ -52,13 +52,13 @@ class AuditLog:
 
     def record(self, request: Request, response: AnyResponse) -> None:
         """Append the audit event of a response. A watch gets one event when it starts and one when it ends."""
-        event = self._event(request, response)
+        event = self._build_event(request, response)
         if isinstance(response, StreamingResponse):
-            self._write(event | {"stage": "ResponseStarted"}, request)
+            self._write_event(event | {"stage": "ResponseStarted"}, request)
             response.chunks = self._record_end(response.chunks, event, request)
         else:
             # A request without a known user ends at the stage ResponseStarted, as on a real server.
-            self._write(event | {"stage": "ResponseStarted"} if response.status == 401 else event, request)
+            self._write_event(event | {"stage": "ResponseStarted"} if response.status == 401 else event, request)
 
     def close(self) -> None:
         os.close(self._file)
@@ -68,12 +68,12 @@ class AuditLog:
             async for chunk in chunks:
                 yield chunk
         finally:
-            self._write(event, request)
+            self._write_event(event, request)
             close = getattr(chunks, "aclose", None)
             if close is not None:
                 await close()
 
-    def _event(self, request: Request, response: AnyResponse) -> Event:
+    def _build_event(self, request: Request, response: AnyResponse) -> Event:
         attributes = request_attributes(request)
         is_authenticated = response.status != 401
         event: Event = {
@@ -82,7 +82,7 @@ class AuditLog:
             "level": "Metadata",
             "auditID": self._world.uid(),
             "stage": "ResponseComplete",
-            "requestURI": _uri(request),
+            "requestURI": _format_uri(request),
             "verb": attributes.verb,
             "user": (request.impersonator or request.user).to_user_info() if is_authenticated else {},
         }
@@ -95,8 +95,8 @@ class AuditLog:
         if agent := request.headers.get("user-agent"):
             event["userAgent"] = agent
         if not attributes.path:
-            event["objectRef"] = _reference(request, attributes)
-        event["responseStatus"] = _status(response)
+            event["objectRef"] = _build_object_reference(request, attributes)
+        event["responseStatus"] = _extract_status(response)
         if request.allowed is not None:
             event["annotations"] = {
                 "authorization.k8s.io/decision": "allow" if request.allowed else "forbid",
@@ -104,7 +104,7 @@ class AuditLog:
             }
         return event
 
-    def _write(self, event: Event, request: Request) -> None:
+    def _write_event(self, event: Event, request: Request) -> None:
         times = {
             "requestReceivedTimestamp": rfc3339_micro(request.time),
             "stageTimestamp": rfc3339_micro(self._world.clock.now()),
@@ -122,19 +122,19 @@ class AuditLog:
             self._failing = True
 
 
-def _uri(request: Request) -> str:
+def _format_uri(request: Request) -> str:
     if not request.query:
         return request.path
     return f"{request.path}?{urlencode(request.query, doseq=True, quote_via=quote, safe='')}"
 
 
-def _reference(request: Request, attributes: Attributes) -> Event:
-    metadata = _Metadata()
+def _build_object_reference(request: Request, attributes: Attributes) -> Event:
+    metadata = _ObjectMetadata()
     if request.body and attributes.verb in ("create", "update") and not request.media_type.endswith("protobuf"):
         try:
-            metadata = msgspec.json.decode(request.body, type=_Named).metadata
+            metadata = msgspec.json.decode(request.body, type=_NamedObject).metadata
         except msgspec.MsgspecError:
-            metadata = _Metadata()
+            metadata = _ObjectMetadata()
     reference = {
         "resource": attributes.resource,
         "namespace": attributes.namespace or metadata.namespace,
@@ -148,7 +148,7 @@ def _reference(request: Request, attributes: Attributes) -> Event:
     return {key: value for key, value in reference.items() if value}
 
 
-def _status(response: AnyResponse) -> Event:
+def _extract_status(response: AnyResponse) -> Event:
     """Return the Status object in the body of an error response, or only {"code": …} for any other response."""
     if isinstance(response, Response) and response.body.startswith(b'{"kind":"Status"'):
         status: Event = msgspec.json.decode(response.body)

@@ -43,7 +43,7 @@ class Controllers:
         metadata = stored.object["metadata"]
         key = (resource.group, resource.plural, metadata.get("namespace", ""), metadata["name"])
         if self._gc:
-            self._index(key, previous, stored, deleted)
+            self._update_index(key, previous, stored, deleted)
         if self._namespaces:
             namespace = metadata["name"] if _is_namespace(resource) and not deleted else metadata.get("namespace", "")
             if namespace and (_is_namespace(resource) or deleted):
@@ -64,9 +64,9 @@ class Controllers:
                 for _, stored in list(table.scan(None)):
                     self.after_write(resource, None, stored, False)
         if delay:
-            asyncio.get_running_loop().call_later(delay, self._drain)
+            asyncio.get_running_loop().call_later(delay, self._run_pending_work)
         else:
-            self._drain()
+            self._run_pending_work()
 
     def _enqueue(self, work: Callable[[], None]) -> None:
         self._work.append(work)
@@ -74,11 +74,11 @@ class Controllers:
             return
         self._busy = True
         try:
-            asyncio.get_running_loop().call_soon(self._drain)
+            asyncio.get_running_loop().call_soon(self._run_pending_work)
         except RuntimeError:  # the server is used without an event loop
-            self._drain()
+            self._run_pending_work()
 
-    def _drain(self) -> None:
+    def _run_pending_work(self) -> None:
         try:
             while self._work:
                 try:
@@ -88,11 +88,11 @@ class Controllers:
         finally:
             self._busy = False
 
-    def _index(self, key: Key, previous: Stored | None, stored: Stored, deleted: bool) -> None:
+    def _update_index(self, key: Key, previous: Stored | None, stored: Stored, deleted: bool) -> None:
         metadata = stored.object["metadata"]
         uid = metadata["uid"]
-        before = _owners(previous.object) if previous else set()
-        after = set() if deleted else _owners(stored.object)
+        before = _list_owner_uids(previous.object) if previous else set()
+        after = set() if deleted else _list_owner_uids(stored.object)
         for owner in before - after:
             self._dependents.get(owner, {}).pop(key, None)
         for owner in after:
@@ -100,29 +100,29 @@ class Controllers:
         if deleted:
             self._live.pop(uid, None)
             for dependent in list(self._dependents.pop(uid, ())):
-                self._enqueue(lambda dependent=dependent: self._collect(dependent))  # type: ignore[misc]
+                self._enqueue(lambda dependent=dependent: self._delete_if_orphaned(dependent))  # type: ignore[misc]
             for owner in before:  # a foreground deletion may wait for this object
                 if owner in self._live:
                     self._enqueue(lambda owner=owner: self._finish_deletion(self._live.get(owner)))  # type: ignore[misc]
             return
         self._live[uid] = key
         if after and previous is None:
-            self._enqueue(lambda: self._collect(key))
+            self._enqueue(lambda: self._delete_if_orphaned(key))
         if "deletionTimestamp" in metadata:
             self._enqueue(lambda: self._finish_deletion(key))
 
-    def _find(self, key: Key) -> tuple[Resource, Stored] | None:
+    def _find_object(self, key: Key) -> tuple[Resource, Stored] | None:
         group, plural, namespace, name = key
         resource = self._server.registry.storage(group, plural)
         stored = self._server.store.table(group, plural).get(namespace, name)
         return (resource, stored) if resource and stored else None
 
-    def _collect(self, key: Key) -> None:
+    def _delete_if_orphaned(self, key: Key) -> None:
         """Delete an object if all its owners are gone. Otherwise remove its references to owners that are gone."""
-        found = self._find(key)
-        if found is None:
+        found_object = self._find_object(key)
+        if found_object is None:
             return
-        resource, stored = found
+        resource, stored = found_object
         references = stored.object["metadata"].get("ownerReferences") or []
         existing = [r for r in references if r["uid"] in self._live]
         if not references or len(existing) == len(references):
@@ -131,14 +131,14 @@ class Controllers:
             if "deletionTimestamp" not in stored.object["metadata"]:
                 delete_object(self._server, resource, stored, DeleteOptions(propagation="Background"))
         else:
-            self._write(resource, stored, {"ownerReferences": existing})
+            self._write_metadata(resource, stored, {"ownerReferences": existing})
 
     def _finish_deletion(self, key: Key | None) -> None:
         """Delete or orphan the dependents of an object that has the foregroundDeletion or orphan finalizer."""
-        found = self._find(key) if key else None
-        if found is None:
+        found_object = self._find_object(key) if key else None
+        if found_object is None:
             return
-        resource, stored = found
+        resource, stored = found_object
         metadata = stored.object["metadata"]
         finalizers = metadata.get("finalizers") or []
         if "deletionTimestamp" not in metadata:
@@ -148,22 +148,24 @@ class Controllers:
             for kind, dependent in dependents:
                 references = dependent.object["metadata"]["ownerReferences"]
                 remaining = [r for r in references if r["uid"] != metadata["uid"]]
-                self._write(kind, dependent, {"ownerReferences": remaining})
-            self._write(resource, stored, {"finalizers": [f for f in finalizers if f != ORPHAN]})
+                self._write_metadata(kind, dependent, {"ownerReferences": remaining})
+            self._write_metadata(resource, stored, {"finalizers": [f for f in finalizers if f != ORPHAN]})
         elif FOREGROUND in finalizers:
             for kind, dependent in dependents:
                 if "deletionTimestamp" not in dependent.object["metadata"]:
                     delete_object(self._server, kind, dependent, DeleteOptions(propagation="Foreground"))
-            if not any(_blocks(d.object, metadata["uid"]) for _, d in self._find_dependents(metadata["uid"])):
-                self._write(resource, stored, {"finalizers": [f for f in finalizers if f != FOREGROUND]})
+            if not any(
+                _blocks_owner_deletion(d.object, metadata["uid"]) for _, d in self._find_dependents(metadata["uid"])
+            ):
+                self._write_metadata(resource, stored, {"finalizers": [f for f in finalizers if f != FOREGROUND]})
 
     def _find_dependents(self, uid: str) -> Iterator[tuple[Resource, Stored]]:
         for key in list(self._dependents.get(uid, ())):
-            found = self._find(key)
-            if found is not None:
-                yield found
+            found_object = self._find_object(key)
+            if found_object is not None:
+                yield found_object
 
-    def _write(self, resource: Resource, stored: Stored, changes: Object) -> None:
+    def _write_metadata(self, resource: Resource, stored: Stored, changes: Object) -> None:
         """Store an object with changed metadata.
 
         Remove the object if it is being deleted and has no finalizers left.
@@ -219,10 +221,10 @@ def _is_namespace(resource: Resource) -> bool:
     return resource.plural == "namespaces" and not resource.group
 
 
-def _owners(obj: Object) -> set[str]:
+def _list_owner_uids(obj: Object) -> set[str]:
     return {reference["uid"] for reference in obj["metadata"].get("ownerReferences") or ()}
 
 
-def _blocks(obj: Object, owner: str) -> bool:
+def _blocks_owner_deletion(obj: Object, owner: str) -> bool:
     references = obj["metadata"].get("ownerReferences") or ()
     return any(r["uid"] == owner and r.get("blockOwnerDeletion") for r in references)

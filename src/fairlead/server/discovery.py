@@ -45,19 +45,23 @@ def find_document(registry: Registry, path: str) -> Document | None:
     """Return the discovery document at a path such as /apis/apps/v1, or None if the path has no document."""
     parts = path.strip("/").split("/")
     if path == "/api":
-        return _legacy()
+        return _build_api_versions()
     if path == "/apis":
-        return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(g, v) for g, v in _groups(registry)]}
+        return {
+            "kind": "APIGroupList",
+            "apiVersion": "v1",
+            "groups": [_build_group(g, v) for g, v in _list_groups(registry)],
+        }
     if parts[0] == "api" and len(parts) == 2 and parts[1] == "v1":
-        return _resources(registry, "", "v1")
+        return _build_resource_list(registry, "", "v1")
     if parts[0] != "apis" or len(parts) not in (2, 3):
         return None
-    versions = dict(_groups(registry)).get(parts[1])
+    versions = dict(_list_groups(registry)).get(parts[1])
     if versions is None or (len(parts) == 3 and parts[2] not in versions):
         return None
     if len(parts) == 2:
-        return {"kind": "APIGroup", "apiVersion": "v1", **_group(parts[1], versions)}
-    return _resources(registry, parts[1], parts[2])
+        return {"kind": "APIGroup", "apiVersion": "v1", **_build_group(parts[1], versions)}
+    return _build_resource_list(registry, parts[1], parts[2])
 
 
 def allows_any_method(registry: Registry, path: str) -> bool:
@@ -77,7 +81,7 @@ def list_paths(registry: Registry) -> Document:
     """Return the document at /, which lists the paths that a client can read."""
     groups = [
         f"/apis/{name}{suffix}"
-        for name, versions in _groups(registry)
+        for name, versions in _list_groups(registry)
         for suffix in ("", *(f"/{version}" for version in versions))
     ]
     health = [f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping")]
@@ -85,7 +89,7 @@ def list_paths(registry: Registry) -> Document:
     return {"paths": sorted(groups + health + fixed)}
 
 
-def _legacy() -> Document:
+def _build_api_versions() -> Document:
     address = {"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:443"}
     return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": [address]}
 
@@ -95,7 +99,7 @@ def _builtin_groups() -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((group["name"], tuple(group["versions"])) for group in builtin.table()["groups"])
 
 
-def _groups(registry: Registry) -> list[tuple[str, list[str]]]:
+def _list_groups(registry: Registry) -> list[tuple[str, list[str]]]:
     """Return every group except the core group, each with its versions in order of preference."""
     groups = {name: list(versions) for name, versions in _builtin_groups()}
     custom: dict[str, set[str]] = {}
@@ -106,22 +110,22 @@ def _groups(registry: Registry) -> list[tuple[str, list[str]]]:
     return list(groups.items())
 
 
-def _group(name: str, versions: list[str]) -> Document:
+def _build_group(name: str, versions: list[str]) -> Document:
     entries = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
     return {"name": name, "versions": entries, "preferredVersion": entries[0]}
 
 
-def _resources(registry: Registry, group: str, version: str) -> Document:
+def _build_resource_list(registry: Registry, group: str, version: str) -> Document:
     api_version = f"{group}/{version}" if group else version
     listed = list(builtin.table()["kinds"].get(api_version, ()))
     for resource in registry.custom():
         if (resource.group, resource.version) == (group, version):
-            listed += custom_entries(resource, registry)
+            listed += build_custom_entries(resource, registry)
     document: Document = {"kind": "APIResourceList", "groupVersion": api_version, "resources": listed}
     return {**document, "apiVersion": "v1"} if group else document
 
 
-def custom_entries(resource: Resource, registry: Registry) -> list[Document]:
+def build_custom_entries(resource: Resource, registry: Registry) -> list[Document]:
     """Return the APIResourceList entries of a custom kind and of its subresources."""
     stored = registry.storage(resource.group, resource.plural) or resource
     entry: Document = {
@@ -135,7 +139,7 @@ def custom_entries(resource: Resource, registry: Registry) -> list[Document]:
         entry["shortNames"] = list(resource.short_names)
     if resource.categories:
         entry["categories"] = list(resource.categories)
-    entry["storageVersionHash"] = storage_version_hash(stored)
+    entry["storageVersionHash"] = compute_storage_version_hash(stored)
     common = {"singularName": "", "namespaced": resource.namespaced, "verbs": SUBRESOURCE_VERBS}
     entries = [entry]
     if resource.status:
@@ -146,13 +150,13 @@ def custom_entries(resource: Resource, registry: Registry) -> list[Document]:
     return entries
 
 
-def storage_version_hash(stored: Resource) -> str:
+def compute_storage_version_hash(stored: Resource) -> str:
     """Return the storageVersionHash of a kind in discovery, as a real server computes it."""
     digest = hashlib.sha256(f"{stored.group}/{stored.version}/{stored.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()
 
 
-def aggregated_version(accept: str) -> str:
+def parse_aggregated_version(accept: str) -> str:
     """Return "v2" if an Accept header asks for aggregated discovery, else "". The version v2beta1 is not served."""
     for clause in accept.split(","):
         parts = {part.strip() for part in clause.split(";")}
@@ -161,12 +165,12 @@ def aggregated_version(accept: str) -> str:
     return ""
 
 
-def aggregated_document(registry: Registry, path: str, version: str) -> Document | None:
+def build_aggregated_document(registry: Registry, path: str, version: str) -> Document | None:
     """Return the aggregated discovery document of /api or /apis, or None for any other path."""
     if path == "/api":
         groups = [("", ["v1"])]
     elif path == "/apis":
-        groups = _groups(registry)
+        groups = _list_groups(registry)
     else:
         return None
     items = [
@@ -191,7 +195,7 @@ def _nest_subresources(registry: Registry, group: str, version: str) -> list[Doc
     # A built-in kind does not name its own group.
     default = ("", "") if registry.is_builtin_group(group) else (group, version)
     resources: dict[str, Document] = {}
-    for entry in _resources(registry, group, version)["resources"]:
+    for entry in _build_resource_list(registry, group, version)["resources"]:
         name, _, subresource = entry["name"].partition("/")
         kind = {
             "group": entry.get("group", default[0]),
@@ -199,14 +203,14 @@ def _nest_subresources(registry: Registry, group: str, version: str) -> list[Doc
             "kind": entry["kind"],
         }
         if subresource:
-            parent = resources.setdefault(name, {"resource": name, "scope": _scope(entry), "verbs": []})
+            parent = resources.setdefault(name, {"resource": name, "scope": _scope_name(entry), "verbs": []})
             nested = {"subresource": subresource, "responseKind": kind, "verbs": entry["verbs"]}
             parent.setdefault("subresources", []).append(nested)
             continue
         resources[name] = {
             "resource": name,
             "responseKind": kind,
-            "scope": _scope(entry),
+            "scope": _scope_name(entry),
             "singularResource": entry["singularName"],
             "verbs": entry["verbs"],
             **{key: entry[key] for key in ("shortNames", "categories") if key in entry},
@@ -214,5 +218,5 @@ def _nest_subresources(registry: Registry, group: str, version: str) -> list[Doc
     return list(resources.values())
 
 
-def _scope(entry: Document) -> str:
+def _scope_name(entry: Document) -> str:
     return "Namespaced" if entry["namespaced"] else "Cluster"

@@ -34,22 +34,24 @@ def serve(server: "Server", request: Request) -> AnyResponse:
     if path.startswith(("//", "/apis//")):
         return PAGE_NOT_FOUND
     path = path.rstrip("/")
-    return _aggregated_discovery(registry, request, path) or _discovery(registry, request, path)
+    return _respond_with_aggregated_discovery(registry, request, path) or _respond_with_discovery(
+        registry, request, path
+    )
 
 
-def _aggregated_discovery(registry: "Registry", request: Request, path: str) -> Response | None:
+def _respond_with_aggregated_discovery(registry: "Registry", request: Request, path: str) -> Response | None:
     """Return aggregated discovery if the request is a GET whose Accept header asks for it, else None."""
-    version = discovery.aggregated_version(request.headers.get("accept", ""))
+    version = discovery.parse_aggregated_version(request.headers.get("accept", ""))
     if not version or request.method != "GET":
         return None
-    document = discovery.aggregated_document(registry, path, version)
+    document = discovery.build_aggregated_document(registry, path, version)
     if not document:
         return None
     media_type = f"application/json;g={discovery.AGGREGATED};v={version};as=APIGroupDiscoveryList"
     return Response(200, encoding.encode(document), media_type)
 
 
-def _discovery(registry: "Registry", request: Request, path: str) -> Response:
+def _respond_with_discovery(registry: "Registry", request: Request, path: str) -> Response:
     is_version = path == "/version"
     document: Object | None = discovery.VERSION if is_version else discovery.find_document(registry, path)
     if document is None:

@@ -63,7 +63,7 @@ async def asker(api, monkeypatch):
         from fairlead.server.authorization import bootstrap, rbac
 
         monkeypatch.setattr(api.server, "authorizer", rbac.RBAC(api.server.store))
-        bootstrap.install(api.server)
+        bootstrap.install_default_roles(api.server)
     admin, place = api.transport(), f"namespaces/{api.namespace}"
     await ask(admin, "POST", f"/api/v1/{place}/serviceaccounts", {"metadata": {"name": "asker"}})
     _, issued = await ask(admin, "POST", f"/api/v1/{place}/serviceaccounts/asker/token", {"spec": {}})

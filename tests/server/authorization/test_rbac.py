@@ -82,7 +82,7 @@ def rbac(api, monkeypatch):
         from fairlead.server.authorization import bootstrap, rbac
 
         monkeypatch.setattr(api.server, "authorizer", rbac.RBAC(api.server.store))
-        bootstrap.install(api.server)
+        bootstrap.install_default_roles(api.server)
     return api
 
 

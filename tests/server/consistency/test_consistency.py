@@ -89,12 +89,12 @@ def test_an_event_skipped_after_a_resume_is_detected(monkeypatch):
 
 
 def test_bookmarks_ahead_of_the_events_are_detected(monkeypatch):
-    bookmark = watch.Watch._bookmark
+    bookmark = watch.Watch._encode_bookmark
 
     def ahead(self, version, annotations):
         return bookmark(self, version if annotations else self.server.store.version, annotations)
 
-    monkeypatch.setattr(watch.Watch, "_bookmark", ahead)
+    monkeypatch.setattr(watch.Watch, "_encode_bookmark", ahead)
     assert_detected("bookmarkable")
 
 
@@ -109,7 +109,7 @@ def test_stale_consistent_reads_are_detected(monkeypatch):
 
 
 def test_an_ignored_resource_version_is_detected(monkeypatch):
-    monkeypatch.setattr(update, "_requested_version", lambda obj: 0)
+    monkeypatch.setattr(update, "_parse_requested_version", lambda obj: 0)
     assert_detected("linearisable")
 
 

@@ -137,7 +137,7 @@ async def test_only_a_bearer_token_counts_as_a_credential(api, monkeypatch, cred
     if api.name == "embedded":
         monkeypatch.setattr(api.server.authenticator, "_allow_anonymous", True)
         monkeypatch.setattr(api.server, "authorizer", RBAC(api.server.store))
-        bootstrap.install(api.server)
+        bootstrap.install_default_roles(api.server)
     status, message = await asyncio.to_thread(ask, api, "GET", "/api/v1/namespaces/NS/secrets", credential)
     assert status == CREDENTIALS[credential]
     if status == 403:

@@ -39,17 +39,18 @@ def complete(kind: str, obj: Object, list_objects: ListObjects) -> Object:
 def check_default_priority(obj: Object, list_objects: ListObjects) -> str:
     """Return why a PriorityClass may not be the default one, or "" if it may."""
     classes = _list_priority_classes(list_objects)
-    defaults = [other for other in classes if other.get("globalDefault") and _name(other) != _name(obj)]
+    defaults = [other for other in classes if other.get("globalDefault") and _get_name(other) != _get_name(obj)]
     if not obj.get("globalDefault") or not defaults:
         return ""
-    return f"PriorityClass {_name(min(defaults, key=_value))} is already marked as default. Only one default can exist"
+    name = _get_name(min(defaults, key=_get_priority_value))
+    return f"PriorityClass {name} is already marked as default. Only one default can exist"
 
 
-def _name(obj: Object) -> str:
+def _get_name(obj: Object) -> str:
     return str(obj["metadata"].get("name") or "")
 
 
-def _value(obj: Object) -> int:
+def _get_priority_value(obj: Object) -> int:
     return obj.get("value") or 0
 
 
@@ -84,15 +85,17 @@ def _find_priority(name: str, list_objects: ListObjects) -> tuple[str, int, str]
         return name, SYSTEM_PRIORITIES[name], _PREEMPT_LOWER
     classes = list(_list_priority_classes(list_objects))
     if name:
-        priority_class = next((item for item in classes if _name(item) == name), None)
+        priority_class = next((item for item in classes if _get_name(item) == name), None)
         if priority_class is None:
             raise RejectedByClass(f"no PriorityClass with name {name} was found")
     else:
-        priority_class = min((item for item in classes if item.get("globalDefault")), key=_value, default=None)
+        priority_class = min(
+            (item for item in classes if item.get("globalDefault")), key=_get_priority_value, default=None
+        )
         if priority_class is None:
             return "", 0, _PREEMPT_LOWER
     policy = priority_class.get("preemptionPolicy") or _PREEMPT_LOWER
-    return _name(priority_class), _value(priority_class), policy
+    return _get_name(priority_class), _get_priority_value(priority_class), policy
 
 
 def _add_default_tolerations(pod: Object, list_objects: ListObjects) -> Object:
@@ -105,7 +108,7 @@ def _apply_runtime_class(pod: Object, list_objects: ListObjects) -> Object:
     runtime_class: Object = {}
     if name is not None:
         for item in list_objects("node.k8s.io", "runtimeclasses"):
-            if _name(item) == name:
+            if _get_name(item) == name:
                 runtime_class = item
                 break
         else:
@@ -121,14 +124,14 @@ def _apply_runtime_class(pod: Object, list_objects: ListObjects) -> Object:
 
 
 def _set_scheduling(pod: Object, scheduling: Object) -> Object:
-    of_pod, of_class = pod["spec"].get("nodeSelector") or {}, scheduling.get("nodeSelector") or {}
-    for key, value in of_class.items():
-        if of_pod.get(key, value) != value:
+    pod_selector, class_selector = pod["spec"].get("nodeSelector") or {}, scheduling.get("nodeSelector") or {}
+    for key, value in class_selector.items():
+        if pod_selector.get(key, value) != value:
             raise RejectedByClass(
                 f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
-                f"pod.spec.nodeSelector[{key}] = {of_pod[key]}"
+                f"pod.spec.nodeSelector[{key}] = {pod_selector[key]}"
             )
-    selector = {"nodeSelector": {**of_pod, **of_class}} if of_pod or of_class else {}
+    selector = {"nodeSelector": {**pod_selector, **class_selector}} if pod_selector or class_selector else {}
     tolerations = _merge_tolerations([*(pod["spec"].get("tolerations") or ()), *(scheduling.get("tolerations") or ())])
     return _set_in_spec(pod, **selector, **({"tolerations": tolerations} if tolerations else {}))
 
@@ -160,29 +163,31 @@ def _covers(wide: Object, narrow: Object) -> bool:
 
 
 def _set_storage_class(claim: Object, list_objects: ListObjects) -> Object:
-    if (claim.get("spec") or {}).get("storageClassName") is not None or _STORAGE_ANNOTATION in _annotations(claim):
+    if (claim.get("spec") or {}).get("storageClassName") is not None or _STORAGE_ANNOTATION in _get_annotations(claim):
         return claim
     name = _find_default(list_objects("storage.k8s.io", "storageclasses"), _DEFAULT_STORAGE)
     return _set_in_spec(claim, storageClassName=name) if name else claim
 
 
 def _set_ingress_class(ingress: Object, list_objects: ListObjects) -> Object:
-    if (ingress.get("spec") or {}).get("ingressClassName") is not None or _INGRESS_ANNOTATION in _annotations(ingress):
+    if (ingress.get("spec") or {}).get("ingressClassName") is not None or _INGRESS_ANNOTATION in _get_annotations(
+        ingress
+    ):
         return ingress
     name = _find_default(list_objects("networking.k8s.io", "ingressclasses"), _DEFAULT_INGRESS)
     return _set_in_spec(ingress, ingressClassName=name) if name else ingress
 
 
-def _annotations(obj: Object) -> Object:
+def _get_annotations(obj: Object) -> Object:
     return obj["metadata"].get("annotations") or {}
 
 
 def _find_default(classes: Iterable[Object], annotations: tuple[str, ...]) -> str:
     """Return the name of the newest class with a default-class annotation, or "" if no class has one."""
-    defaults = [item for item in classes if any(_annotations(item).get(key) == "true" for key in annotations)]
-    defaults.sort(key=_name)
+    defaults = [item for item in classes if any(_get_annotations(item).get(key) == "true" for key in annotations)]
+    defaults.sort(key=_get_name)
     defaults.sort(key=lambda item: item["metadata"]["creationTimestamp"], reverse=True)
-    return _name(defaults[0]) if defaults else ""
+    return _get_name(defaults[0]) if defaults else ""
 
 
 _STEPS: Final[dict[str, tuple[Callable[[Object, ListObjects], Object], ...]]] = {

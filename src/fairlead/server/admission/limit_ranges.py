@@ -15,7 +15,7 @@ _ZERO = (Decimal(0), "")
 def set_defaults(pod: Object, ranges: Iterable[Object]) -> Object:
     """Return the Pod with the default requests and limits of the LimitRanges, or `pod` itself if they add none."""
     for limit_range in ranges:
-        for item in _items(limit_range):
+        for item in _get_limits(limit_range):
             if item.get("type") == "Container":
                 pod = _set_container_defaults(pod, item)
     return pod
@@ -25,16 +25,19 @@ def check_pod(pod: Object, ranges: Iterable[Object]) -> str:
     """Return why a LimitRange of the namespace rejects a Pod, or "" if all of them permit the Pod."""
     spec = pod["spec"]
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    by_type = {"Container": [container.get("resources") or {} for container in containers], "Pod": [_sum_pod(spec)]}
+    by_type = {
+        "Container": [container.get("resources") or {} for container in containers],
+        "Pod": [_sum_pod_resources(spec)],
+    }
     for limit_range in ranges:
         errors = [
             error
-            for item in _items(limit_range)
+            for item in _get_limits(limit_range)
             for resources in by_type.get(item.get("type") or "", [])
             for error in _check_bounds(resources, item)
         ]
         if errors:
-            return _join(errors)
+            return _join_unique(errors)
     return ""
 
 
@@ -45,24 +48,24 @@ def check_claim(claim: Object, ranges: Iterable[Object]) -> str:
     """
     requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
     for limit_range in ranges:
-        items = [item for item in _items(limit_range) if item.get("type") == "PersistentVolumeClaim"]
+        items = [item for item in _get_limits(limit_range) if item.get("type") == "PersistentVolumeClaim"]
         errors = [error for item in items for error in _check_minimum({"requests": requests}, item)]
         errors += [error for item in items for error in _check_bound(item, "max", 1, [("request", requests)])]
         if errors:
-            return _join(errors)
+            return _join_unique(errors)
     return ""
 
 
-def _join(errors: list[str]) -> str:
+def _join_unique(errors: list[str]) -> str:
     unique = list(dict.fromkeys(errors))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
 
 
-def _items(limit_range: Object) -> list[Object]:
+def _get_limits(limit_range: Object) -> list[Object]:
     return (limit_range.get("spec") or {}).get("limits") or []
 
 
-def _sum_pod(spec: Object) -> Object:
+def _sum_pod_resources(spec: Object) -> Object:
     """Return the requests and limits of a whole Pod.
 
     The amount of a resource is the sum over the containers that run at the same time, or the maximum during
@@ -74,26 +77,29 @@ def _sum_pod(spec: Object) -> Object:
         sidecars: Amounts = {}
         initialization: Amounts = {}
         for container in spec.get("containers") or ():
-            total = _sum(total, _amounts(container, part))
+            total = _add_amounts(total, _get_amounts(container, part))
         for container in spec.get("initContainers") or ():
-            with_sidecars = _sum(sidecars, _amounts(container, part))
+            with_sidecars = _add_amounts(sidecars, _get_amounts(container, part))
             if container.get("restartPolicy") == "Always":
-                total, sidecars = _sum(total, _amounts(container, part)), with_sidecars
-            initialization = _maximum(initialization, with_sidecars)
-        summed = {name: quantity.format_quantity(*amount) for name, amount in _maximum(total, initialization).items()}
-        result[part] = summed | _amounts(spec, part)
+                total, sidecars = _add_amounts(total, _get_amounts(container, part)), with_sidecars
+            initialization = _take_larger_amounts(initialization, with_sidecars)
+        summed = {
+            name: quantity.format_quantity(*amount)
+            for name, amount in _take_larger_amounts(total, initialization).items()
+        }
+        result[part] = summed | _get_amounts(spec, part)
     return result
 
 
-def _amounts(container: Object, part: str) -> Object:
+def _get_amounts(container: Object, part: str) -> Object:
     return (container.get("resources") or {}).get(part) or {}
 
 
-def _maximum(a: Amounts, b: Amounts) -> Amounts:
+def _take_larger_amounts(a: Amounts, b: Amounts) -> Amounts:
     return {name: max(a.get(name, _ZERO), b.get(name, _ZERO)) for name in a | b}
 
 
-def _sum(total: Amounts, amounts: Object) -> Amounts:
+def _add_amounts(total: Amounts, amounts: Object) -> Amounts:
     result = dict(total)
     for name, text in amounts.items():
         value, suffix = quantity.parse(text)
@@ -149,7 +155,9 @@ def _check_bound(item: Object, bound_type: str, sign: int, amounts: list[tuple[s
             errors.append(f"{message}.  No {first_word} is specified")
             continue
         exceeding = [
-            (word, values[name]) for word, values in amounts if name in values and _exceeds(values[name], bound, sign)
+            (word, values[name])
+            for word, values in amounts
+            if name in values and _is_beyond_bound(values[name], bound, sign)
         ]
         errors += [f"{message}, but {word} is {amount}" for word, amount in exceeding[:1]]
     return errors
@@ -168,5 +176,5 @@ def _check_ratios(requests: Object, limits: Object, item: Object) -> list[str]:
     return errors
 
 
-def _exceeds(value: str, bound: str, sign: int) -> bool:
+def _is_beyond_bound(value: str, bound: str, sign: int) -> bool:
     return (quantity.parse(value)[0] - quantity.parse(bound)[0]) * sign > 0

@@ -13,22 +13,22 @@ _NOT_EXPANDABLE = (
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
-def check(claim: Object, old: Object, find_storage_class: Callable[[str], Object | None]) -> str:
+def check_expansion(claim: Object, old: Object, find_storage_class: Callable[[str], Object | None]) -> str:
     """Return why a claim may not grow to its new size, or "" if it may."""
-    if _size(claim) <= _size(old):
+    if _get_requested_size(claim) <= _get_requested_size(old):
         return ""
     if (old.get("status") or {}).get("phase") != "Bound":
         return _NOT_BOUND
-    name = _class_name(claim)
-    storage_class = find_storage_class(name) if name and name == _class_name(old) else None
+    name = _get_storage_class_name(claim)
+    storage_class = find_storage_class(name) if name and name == _get_storage_class_name(old) else None
     return "" if storage_class and storage_class.get("allowVolumeExpansion") else _NOT_EXPANDABLE
 
 
-def _size(claim: Object) -> Decimal:
+def _get_requested_size(claim: Object) -> Decimal:
     requests = ((claim.get("spec") or {}).get("resources") or {}).get("requests") or {}
     return quantity.parse(requests.get("storage", "0"))[0]
 
 
-def _class_name(claim: Object) -> str:
+def _get_storage_class_name(claim: Object) -> str:
     annotations = claim["metadata"].get("annotations") or {}
     return str(annotations.get(_CLASS_ANNOTATION, (claim.get("spec") or {}).get("storageClassName") or ""))

@@ -35,7 +35,7 @@ class Authenticator:
         """Return the user of a request. Raises 401 if the credential is invalid or missing."""
         if request.certificate_user is not None:
             return request.certificate_user
-        if token := _bearer_token(request):
+        if token := _parse_bearer_token(request):
             verified = self._verify(token, AUDIENCES)
             if verified is None:
                 raise unauthorized()
@@ -58,14 +58,14 @@ class Authenticator:
 
         Raises InvalidToken with the reason if this server issued the token and the token is no longer valid.
         """
-        known = self._static_tokens.user(token)
-        if known is not None:  # static tokens are valid for this server only
-            own = [audience for audience in audiences if audience in AUDIENCES]
-            return (known, own) if own else None
+        static_user = self._static_tokens.user(token)
+        if static_user is not None:  # static tokens are valid for this server only
+            server_audiences = [audience for audience in audiences if audience in AUDIENCES]
+            return (static_user, server_audiences) if server_audiences else None
         return self._service_account_tokens.verify(token, audiences)
 
 
-def _bearer_token(request: Request) -> str:
+def _parse_bearer_token(request: Request) -> str:
     """Return the token in the header `Authorization: Bearer TOKEN`, or "". Text after the token is ignored."""
     scheme, *rest = request.headers.get("authorization", "").strip().split(" ", 2)
     if not rest or scheme.lower() != "bearer":

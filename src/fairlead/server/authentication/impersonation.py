@@ -38,11 +38,11 @@ def resolve_impersonation(request: Request, user: User, authorizer: Authorizer) 
     if target is None:
         return user
     denied: StatusError | None = None
-    for mode in (_constrained_mode(target), ""):
+    for mode in (_find_constrained_mode(target), ""):
         if mode is None:
             continue
         try:
-            _check(authorizer, user, target, mode, request)
+            _check_access(authorizer, user, target, mode, request)
         except StatusError as error:
             denied = denied or error  # the error of the constrained mode says more
             continue
@@ -67,11 +67,11 @@ def _parse_headers(request: Request) -> User | None:
     if name:
         return User(name, groups, uid, extra)
     if groups or uid or extra:
-        raise bad_request(f"requested {_go_user(uid, groups, extra)} without impersonating a user name")
+        raise bad_request(f"requested {_format_go_user(uid, groups, extra)} without impersonating a user name")
     return None
 
 
-def _constrained_mode(target: User) -> str | None:
+def _find_constrained_mode(target: User) -> str | None:
     """Return user-info, serviceaccount or arbitrary-node, or None if the target allows no constrained impersonation.
 
     A ServiceAccount or a node must be named without groups, uid and extra.
@@ -84,7 +84,7 @@ def _constrained_mode(target: User) -> str | None:
     return "user-info"
 
 
-def _check(authorizer: Authorizer, user: User, target: User, mode: str, request: Request) -> None:
+def _check_access(authorizer: Authorizer, user: User, target: User, mode: str, request: Request) -> None:
     """Raise 403 unless `user` may impersonate the name, uid, groups and extra of `target` for this request."""
     if mode:
         attributes = request_attributes(request)
@@ -123,7 +123,7 @@ def _add_groups(target: User, mode: str) -> User:
     return replace(target, groups=groups)
 
 
-def _go_user(uid: str, groups: tuple[str, ...], extra: dict[str, tuple[str, ...]]) -> str:
+def _format_go_user(uid: str, groups: tuple[str, ...], extra: dict[str, tuple[str, ...]]) -> str:
     """Format the requested user as Go's %#v prints its struct."""
     listed = ", ".join(quote_go(group) for group in groups)
     shown = "[]string{" + listed + "}" if groups else "[]string(nil)"

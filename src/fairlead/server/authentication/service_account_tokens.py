@@ -38,7 +38,7 @@ class ServiceAccountTokens:
         self._cached_key: Ed25519PrivateKey | None = None
 
     @property
-    def _key(self) -> "Ed25519PrivateKey":
+    def _signing_key(self) -> "Ed25519PrivateKey":
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         if self._cached_key is None:
@@ -67,15 +67,15 @@ class ServiceAccountTokens:
             "nbf": now,
             "sub": service_account_name(metadata["namespace"], metadata["name"]),
         }
-        signed = f"{_base64(msgspec.json.encode({'alg': 'EdDSA'}))}.{_base64(msgspec.json.encode(claims))}"
-        return f"{signed}.{_base64(self._key.sign(signed.encode()))}"
+        signed = ".".join(_encode_base64(msgspec.json.encode(part)) for part in ({"alg": "EdDSA"}, claims))
+        return f"{signed}.{_encode_base64(self._signing_key.sign(signed.encode()))}"
 
     def verify(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
         """Return the user of a token and the audiences for which it is valid, or None for an unknown token.
 
         Raises InvalidToken if the token expired, or if its ServiceAccount or bound object is gone.
         """
-        claims = self._claims(token)
+        claims = self._decode_claims(token)
         if claims is None:
             return None
         now = self._world.clock.now()
@@ -83,9 +83,8 @@ class ServiceAccountTokens:
             raise InvalidToken("service account token has expired")
         shared = [audience for audience in audiences if audience in claims["aud"]]
         if not shared:
-            raise InvalidToken(
-                f"token audiences {_go_list(claims['aud'])} is invalid for the target audiences {_go_list(audiences)}"
-            )
+            valid, target = _format_go_list(claims["aud"]), _format_go_list(audiences)
+            raise InvalidToken(f"token audiences {valid} is invalid for the target audiences {target}")
         private = claims["kubernetes.io"]
         namespace, account = private["namespace"], private["serviceaccount"]
         self._require_existing("serviceaccounts", namespace, account)
@@ -109,7 +108,7 @@ class ServiceAccountTokens:
                 f"the {plural} UID ({stored.object['metadata']['uid']}) does not match claim ({reference['uid']})"
             )
 
-    def _claims(self, token: str) -> dict[str, Any] | None:
+    def _decode_claims(self, token: str) -> dict[str, Any] | None:
         """Return the JWT claims of a token, or None if this server did not sign the token."""
         from cryptography.exceptions import InvalidSignature
 
@@ -118,20 +117,20 @@ class ServiceAccountTokens:
         if not dot:
             return None
         try:
-            self._key.public_key().verify(_from_base64(signature), signed.encode())
+            self._signing_key.public_key().verify(_decode_base64(signature), signed.encode())
         except (InvalidSignature, binascii.Error, ValueError):
             return None
-        claims: dict[str, Any] = msgspec.json.decode(_from_base64(payload))
+        claims: dict[str, Any] = msgspec.json.decode(_decode_base64(payload))
         return claims
 
 
-def _base64(data: bytes) -> str:
+def _encode_base64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _from_base64(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     return base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
 
 
-def _go_list(values: list[str]) -> str:
+def _format_go_list(values: list[str]) -> str:
     return f"[{' '.join(quote_go(value) for value in values)}]"

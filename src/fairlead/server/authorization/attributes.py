@@ -49,11 +49,11 @@ def request_attributes(request: Request) -> Attributes:
     subresource = rest[2] if len(rest) > 2 else ""
     verb = request_verb(request, named=bool(name), watch=watch)
     if not name and not watch and verb in ("list", "watch"):
-        name = _selected_name(request.first("fieldSelector"))
+        name = _find_selected_name(request.first("fieldSelector"))
     return Attributes(request.user, verb, group, version, rest[0], subresource, namespace, name)
 
 
-def _selected_name(selector: str) -> str:
+def _find_selected_name(selector: str) -> str:
     """Return the object name that a field selector such as metadata.name=web requires, or "" if it requires none.
 
     A user with access to one object may list and watch that object with such a selector.

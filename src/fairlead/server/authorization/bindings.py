@@ -39,17 +39,17 @@ class Bindings:
             return
         for event in events:
             if event.previous is not None:
-                for key in _keys(event.previous.object):
+                for key in _list_subject_keys(event.previous.object):
                     self._by_subject.get(key, {}).pop(event.previous.object["metadata"]["name"], None)
             if event.type != "DELETED":
                 self._add(event.stored)
 
     def _add(self, stored: Stored) -> None:
-        for key in _keys(stored.object):
+        for key in _list_subject_keys(stored.object):
             self._by_subject.setdefault(key, {})[stored.object["metadata"]["name"]] = stored
 
 
-def _keys(binding: dict[str, Any]) -> list[Key]:
+def _list_subject_keys(binding: dict[str, Any]) -> list[Key]:
     namespace = binding["metadata"].get("namespace", "")
     return [subject_key(subject, namespace) for subject in binding.get("subjects") or ()]
 

@@ -17,17 +17,17 @@ AGENT = {"user-agent": "kube-apiserver"}
 
 
 @cache
-def _facts() -> dict[str, Any]:
+def _read_defaults() -> dict[str, Any]:
     path = files("fairlead.server.authorization") / "bootstrap.json"
     facts: dict[str, Any] = msgspec.json.decode(path.read_bytes())
     return facts
 
 
-def install(server: "Server") -> None:
+def install_default_roles(server: "Server") -> None:
     """Create the default ClusterRoles and ClusterRoleBindings that do not exist. Existing objects stay unchanged."""
     for plural in ("clusterroles", "clusterrolebindings"):
         table = server.store.table(GROUP, plural)
-        for item in _facts()[plural]:
+        for item in _read_defaults()[plural]:
             if table.get("", item["metadata"]["name"]) is None:
                 request = Request("POST", f"/apis/{GROUP}/v1/{plural}", {}, AGENT, encoding.encode(item))
                 server.respond(request, trusted=True)

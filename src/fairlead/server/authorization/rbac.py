@@ -37,13 +37,13 @@ class RBAC:
         for binding, rule in self._granted_rules(attributes.user, attributes.namespace, problems):
             if rules.allows(rule, attributes):
                 return Decision(True, f"RBAC: allowed by {_describe_source(binding, attributes.user)}")
-        return Decision(False, f"RBAC: {_join(problems)}" if problems else "")
+        return Decision(False, f"RBAC: {_join_unique(problems)}" if problems else "")
 
     def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
         problems: list[str] = []
         return [rule for _, rule in self._granted_rules(user, namespace, problems)], problems
 
-    def rules_of(self, reference: Object, namespace: str) -> list[Rule]:
+    def get_role_rules(self, reference: Object, namespace: str) -> list[Rule]:
         """Return the rules of the role that a binding's roleRef names. Raises RoleMissing."""
         kind, name = reference.get("kind") or "", reference.get("name") or ""
         plural, space = ("roles", namespace) if kind == "Role" else ("clusterroles", "")
@@ -57,15 +57,15 @@ class RBAC:
         for plural, space in (("clusterrolebindings", ""), ("rolebindings", namespace)):
             if plural == "rolebindings" and not namespace:
                 return
-            for binding in self._bindings(plural).find(user, space):
+            for binding in self._get_bindings(plural).find(user, space):
                 try:
-                    role_rules = self.rules_of(binding["roleRef"], space)
+                    role_rules = self.get_role_rules(binding["roleRef"], space)
                 except RoleMissing as missing:
                     problems.append(str(missing))
                     continue
                 yield from ((binding, rule) for rule in role_rules)
 
-    def _bindings(self, plural: str) -> Bindings:
+    def _get_bindings(self, plural: str) -> Bindings:
         bindings = self._indexes.get(plural)
         if bindings is None:
             bindings = self._indexes[plural] = Bindings(self._store.table(GROUP, plural))
@@ -87,6 +87,6 @@ def _describe_source(binding: Object, user: User) -> str:
     return f"{kind} {quote_go(name)} of {role['kind']} {quote_go(role['name'])} to {subject['kind']} {quote_go(target)}"
 
 
-def _join(problems: list[str]) -> str:
+def _join_unique(problems: list[str]) -> str:
     unique = list(dict.fromkeys(problems))
     return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"

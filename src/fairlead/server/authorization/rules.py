@@ -26,10 +26,12 @@ def allows(rule: Rule, attributes: Attributes) -> bool:
     return not names or attributes.name in names
 
 
-def missing(held: list[Rule], granted: Iterable[Rule]) -> list[Rule]:
-    """Return the parts of the `granted` rules that no rule of `held` covers. Each part is one verb on one resource."""
-    pieces = [piece for rule in granted for piece in _split(rule)]
-    return [piece for piece in pieces if not any(_covers(rule, piece) for rule in held)]
+def find_missing_rules(held_rules: list[Rule], granted: Iterable[Rule]) -> list[Rule]:
+    """Return the single rules in `granted` not covered by `held_rules`. A single rule is one verb on one resource."""
+    single_rules = [single_rule for rule in granted for single_rule in _split_rule(rule)]
+    return [
+        single_rule for single_rule in single_rules if not any(_covers_rule(rule, single_rule) for rule in held_rules)
+    ]
 
 
 def describe(rules: Iterable[Rule]) -> str:
@@ -40,10 +42,10 @@ def describe(rules: Iterable[Rule]) -> str:
         key = tuple((word, tuple(rule.get(word) or ())) for word in ("apiGroups", "resources", "resourceNames"))
         entry = merged.setdefault(key if is_resource_rule else (*key, (str(index), ())), {**rule, "verbs": []})
         entry["verbs"] += rule["verbs"]
-    return "\n".join(sorted({_compact(rule) for rule in merged.values()}))
+    return "\n".join(sorted({_format_rule(rule) for rule in merged.values()}))
 
 
-def _split(rule: Rule) -> Iterator[Rule]:
+def _split_rule(rule: Rule) -> Iterator[Rule]:
     for group in rule.get("apiGroups") or ():
         for resource in rule.get("resources") or ():
             for verb in rule.get("verbs") or ():
@@ -54,19 +56,19 @@ def _split(rule: Rule) -> Iterator[Rule]:
         yield from ({"nonResourceURLs": [url], "verbs": [verb]} for verb in rule.get("verbs") or ())
 
 
-def _covers(rule: Rule, piece: Rule) -> bool:
-    if not _contains(rule, "verbs", piece["verbs"][0]):
+def _covers_rule(rule: Rule, single_rule: Rule) -> bool:
+    if not _contains(rule, "verbs", single_rule["verbs"][0]):
         return False
-    if "nonResourceURLs" in piece:
-        return any(_matches_url(url, piece["nonResourceURLs"][0]) for url in rule.get("nonResourceURLs") or ())
-    if not _contains(rule, "apiGroups", piece["apiGroups"][0]):
+    if "nonResourceURLs" in single_rule:
+        return any(_matches_url(url, single_rule["nonResourceURLs"][0]) for url in rule.get("nonResourceURLs") or ())
+    if not _contains(rule, "apiGroups", single_rule["apiGroups"][0]):
         return False
-    resource, resources = piece["resources"][0], rule.get("resources") or ()
+    resource, resources = single_rule["resources"][0], rule.get("resources") or ()
     _, slash, subresource = resource.partition("/")
     if not ("*" in resources or resource in resources or (slash and f"*/{subresource}" in resources)):
         return False
     names = rule.get("resourceNames")
-    return not names or ("resourceNames" in piece and piece["resourceNames"][0] in names)
+    return not names or ("resourceNames" in single_rule and single_rule["resourceNames"][0] in names)
 
 
 def _contains(rule: Rule, key: str, value: str) -> bool:
@@ -87,6 +89,6 @@ _WORDS = (
 )
 
 
-def _compact(rule: Rule) -> str:
+def _format_rule(rule: Rule) -> str:
     parts = [f"{word}:[{' '.join(quote_go(v) for v in rule[key])}]" for word, key in _WORDS if rule.get(key)]
     return "{" + ", ".join(parts) + "}"

@@ -46,13 +46,13 @@ class CustomResourceDefinitions:
             self._server.registry.remove(group, plural)
         elif stored.object["metadata"].get("deletionTimestamp"):
             if (group, plural) in self._removed_versions:
-                self._serve(stored.object, group, plural)  # The removed version may exist again.
+                self._register_kinds(stored.object, group, plural)  # The removed version may exist again.
             self._delete_instances(stored, group, plural)
         else:
             stored = self._update_status(stored)
-            self._serve(stored.object, group, plural)
+            self._register_kinds(stored.object, group, plural)
             return
-        for other in self._others(group, plural):  # Another CRD may wait for a name that is now free.
+        for other in self._list_other_crds(group, plural):  # Another CRD may wait for a name that is now free.
             self.after_write(other, False)
 
     def find_removed_version(self, resource: Resource) -> str:
@@ -68,7 +68,7 @@ class CustomResourceDefinitions:
             self._server.registry.remove(resource.group, resource.plural)
         for _, stored in self._table.scan(None):
             spec = stored.object["spec"]
-            self._serve(stored.object, spec["group"], spec["names"]["plural"])
+            self._register_kinds(stored.object, spec["group"], spec["names"]["plural"])
 
     def admit_create(self, resource: Resource, name: str) -> None:
         """Raise 403 for the create of an instance whose CRD is being deleted."""
@@ -87,7 +87,7 @@ class CustomResourceDefinitions:
         if FINALIZER not in finalizers:
             metadata["finalizers"] = [*finalizers, FINALIZER]
         status = obj.get("status") or {}
-        condition = self._condition("Terminating", "True", "InstanceDeletionPending", MARKED)
+        condition = self._build_condition("Terminating", "True", "InstanceDeletionPending", MARKED)
         conditions = _set_condition(status.get("conditions") or [], condition)
         return {**obj, "metadata": metadata, "status": {**status, "conditions": conditions}}
 
@@ -106,7 +106,7 @@ class CustomResourceDefinitions:
                 self._server.store.put(self._table, {**stored.object, "metadata": metadata})
         else:
             self._server.store.delete(self._table, stored)
-        for other in self._others(group, plural):
+        for other in self._list_other_crds(group, plural):
             self.after_write(other, False)
 
     def _delete_instances(self, stored: Stored, group: str, plural: str) -> None:
@@ -122,7 +122,7 @@ class CustomResourceDefinitions:
                     delete_object(self._server, resource, instance, DeleteOptions())
         self.after_instance_delete(group, plural)
 
-    def _serve(self, obj: Object, group: str, plural: str) -> None:
+    def _register_kinds(self, obj: Object, group: str, plural: str) -> None:
         established = any(
             c["type"] == "Established" and c["status"] == "True" for c in obj["status"].get("conditions") or ()
         )
@@ -155,7 +155,7 @@ class CustomResourceDefinitions:
                 self._removed_versions[group, plural] = instance.object["apiVersion"]
                 return
 
-    def _others(self, group: str, plural: str) -> Iterator[Stored]:
+    def _list_other_crds(self, group: str, plural: str) -> Iterator[Stored]:
         for _, stored in list(self._table.scan(None)):
             spec = stored.object["spec"]
             deleting = stored.object["metadata"].get("deletionTimestamp")
@@ -172,16 +172,16 @@ class CustomResourceDefinitions:
         conditions = status.get("conditions") or []
         accepted, name_conflict = self._accept_names(obj)
         if name_conflict:
-            conditions = _set_condition(conditions, self._condition("NamesAccepted", "False", *name_conflict))
+            conditions = _set_condition(conditions, self._build_condition("NamesAccepted", "False", *name_conflict))
         else:
-            condition = self._condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
+            condition = self._build_condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
             conditions = _set_condition(conditions, condition)
         established = any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
         if not established:
             condition = (
-                self._condition("Established", "False", "NotAccepted", "not all names are accepted")
+                self._build_condition("Established", "False", "NotAccepted", "not all names are accepted")
                 if name_conflict
-                else self._condition(
+                else self._build_condition(
                     "Established", "True", "InitialNamesAccepted", "the initial names have been accepted"
                 )
             )
@@ -189,9 +189,9 @@ class CustomResourceDefinitions:
         new_status = {**status, "acceptedNames": accepted, "conditions": conditions}
         if new_status == status:
             return stored
-        return self._store(stored, {**obj, "status": new_status})
+        return self._store_crd(stored, {**obj, "status": new_status})
 
-    def _store(self, live: Stored, obj: Object) -> Stored:
+    def _store_crd(self, live: Stored, obj: Object) -> Stored:
         resource = self._server.registry.find(GROUP, "v1", PLURAL)
         assert resource is not None
         obj, managed = self._server.field_tracker.track_server_update(
@@ -209,10 +209,18 @@ class CustomResourceDefinitions:
         accepted = dict((obj.get("status") or {}).get("acceptedNames") or {"kind": "", "plural": ""})
         names: set[str] = set()
         kinds: set[str] = set()
-        for other in self._others(spec["group"], requested["plural"]):
-            taken = (other.object.get("status") or {}).get("acceptedNames") or {}
-            names.update(n for n in (taken.get("plural"), taken.get("singular"), *(taken.get("shortNames") or ())) if n)
-            kinds.update(n for n in (taken.get("kind"), taken.get("listKind")) if n)
+        for other in self._list_other_crds(spec["group"], requested["plural"]):
+            other_names = (other.object.get("status") or {}).get("acceptedNames") or {}
+            names.update(
+                n
+                for n in (
+                    other_names.get("plural"),
+                    other_names.get("singular"),
+                    *(other_names.get("shortNames") or ()),
+                )
+                if n
+            )
+            kinds.update(n for n in (other_names.get("kind"), other_names.get("listKind")) if n)
         name_conflict: tuple[str, str] | None = None
         for key, taken_names in (("plural", names), ("singular", names), ("kind", kinds), ("listKind", kinds)):
             value = requested.get(key) or ""
@@ -235,7 +243,7 @@ class CustomResourceDefinitions:
             accepted["categories"] = requested["categories"]
         return accepted, name_conflict
 
-    def _condition(self, kind: str, status: str, reason: str, message: str) -> Object:
+    def _build_condition(self, kind: str, status: str, reason: str, message: str) -> Object:
         return {
             "type": kind,
             "status": status,
@@ -282,7 +290,7 @@ def build_resource(definition: Object, version: dict[str, Any], storage: Resourc
         scale=subresources.get("scale"),
         has_generation=True,
         unconditional_update=False,
-        deprecation=_deprecation_warning(spec, names, version),
+        deprecation=_build_deprecation_warning(spec, names, version),
         columns=version.get("additionalPrinterColumns"),
         selectable=selectable,
         storage=storage,
@@ -290,7 +298,7 @@ def build_resource(definition: Object, version: dict[str, Any], storage: Resourc
     )
 
 
-def _deprecation_warning(spec: Object, names: Object, version: Object) -> str:
+def _build_deprecation_warning(spec: Object, names: Object, version: Object) -> str:
     if not version.get("deprecated"):
         return ""
     if version.get("deprecationWarning"):

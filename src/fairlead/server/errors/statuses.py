@@ -36,7 +36,7 @@ def status_error(code: int, reason: str, message: str, details: dict[str, Any] |
     return StatusError(status)
 
 
-def _details(resource: "Resource | None", name: str, kind: str | None = None) -> dict[str, Any]:
+def _build_details(resource: "Resource | None", name: str, kind: str | None = None) -> dict[str, Any]:
     if resource is None:
         return {}
     details: dict[str, Any] = {}
@@ -59,7 +59,7 @@ def bad_request(message: str) -> StatusError:
 
 def not_found(resource: "Resource", name: str) -> StatusError:
     return status_error(
-        404, "NotFound", f"{resource.group_resource} {quote_go(name)} not found", _details(resource, name)
+        404, "NotFound", f"{resource.group_resource} {quote_go(name)} not found", _build_details(resource, name)
     )
 
 
@@ -82,13 +82,13 @@ def method_not_supported(resource: "Resource", verb: str) -> StatusError:
 
 def already_exists(resource: "Resource", name: str) -> StatusError:
     return status_error(
-        409, "AlreadyExists", f'{resource.group_resource} "{name}" already exists', _details(resource, name)
+        409, "AlreadyExists", f'{resource.group_resource} "{name}" already exists', _build_details(resource, name)
     )
 
 
 def being_deleted(resource: "Resource", name: str) -> StatusError:
     message = f'object is being deleted: {resource.group_resource} "{name}" already exists'
-    return status_error(409, "AlreadyExists", message, _details(resource, name))
+    return status_error(409, "AlreadyExists", message, _build_details(resource, name))
 
 
 def conflict(resource: "Resource", name: str, message: str, *, by_kind: bool = False) -> StatusError:
@@ -98,11 +98,11 @@ def conflict(resource: "Resource", name: str, message: str, *, by_kind: bool = F
     """
     resource_name = group_kind(resource) if by_kind else resource.group_resource
     text = f'Operation cannot be fulfilled on {resource_name} "{name}": {message}'
-    return status_error(409, "Conflict", text, _details(resource, name, resource.kind if by_kind else None))
+    return status_error(409, "Conflict", text, _build_details(resource, name, resource.kind if by_kind else None))
 
 
 def forbidden(resource: "Resource", name: str, message: str, errors: Sequence[FieldError] = ()) -> StatusError:
-    details = _details(resource, name)
+    details = _build_details(resource, name)
     if errors:
         details["causes"] = [to_status_cause(error) for error in errors]
     text = (

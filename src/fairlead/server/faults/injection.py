@@ -74,7 +74,9 @@ class FaultInjector:
             elif fault.drop is not None:
                 raise ConnectionDropped("the fault plan broke the connection")
             elif fault.status is not None:
-                return self._server.respond(request, executor=partial(self._error_response, fault.status, attributes))
+                return self._server.respond(
+                    request, executor=partial(self._build_error_response, fault.status, attributes)
+                )
             elif fault.cut is not None:
                 after = self._draw_seconds(fault.cut)
                 cut = after if cut is None else min(cut, after)
@@ -122,16 +124,18 @@ class FaultInjector:
     async def _hold(self, request: Request, seconds: float) -> AnyResponse:
         """Execute the request after `seconds`, even if the client disconnects before that."""
 
-        async def later() -> AnyResponse:
+        async def execute_later() -> AnyResponse:
             await asyncio.sleep(seconds)
             return await self._server.handle_durably(request)
 
-        task = asyncio.create_task(later())
+        task = asyncio.create_task(execute_later())
         self._held.add(task)
         task.add_done_callback(self._held.discard)
         return await asyncio.shield(task)
 
-    def _error_response(self, code: int, attributes: Attributes, request: Request, route: Route | None) -> AnyResponse:
+    def _build_error_response(
+        self, code: int, attributes: Attributes, request: Request, route: Route | None
+    ) -> AnyResponse:
         if code == 429:  # a real server rejects it before the API machinery, in plain text
             response = Response(429, b"Too many requests, please try again later.\n", "text/plain; charset=utf-8")
             response.headers["Retry-After"] = "1"
@@ -139,10 +143,10 @@ class FaultInjector:
         if code == 504 and attributes.verb in WRITES and self._random.random() < 0.5:
             with contextlib.suppress(StatusError):
                 self._server.execute(request, route)  # a timeout does not undo the write
-        error = _status_error(code, attributes, route.resource if route is not None else None)
+        error = _build_status_error(code, attributes, route.resource if route is not None else None)
         if code == 410 and attributes.verb == "watch":
             frame = b'{"type":"ERROR","object":%s}\n' % encoding.encode(error.status)
-            return StreamingResponse(_single_chunk(frame))
+            return StreamingResponse(_yield_chunk(frame))
         return representations.error_response(request, error)
 
     def _make_cuttable(self, chunks: AsyncIterator[bytes], cut: float | None) -> AsyncIterator[bytes]:
@@ -194,7 +198,7 @@ async def _wait_for_version(replica: Replica, version: str) -> None:
             pass  # the server then responds that the version is too large
 
 
-def _status_error(code: int, attributes: Attributes, resource: Resource | None) -> StatusError:
+def _build_status_error(code: int, attributes: Attributes, resource: Resource | None) -> StatusError:
     if code == 409 and resource is not None:
         return conflict(resource, attributes.name, OPTIMISTIC_LOCK)
     if code == 409:
@@ -208,5 +212,5 @@ def _status_error(code: int, attributes: Attributes, resource: Resource | None) 
     return status_error(504, "Timeout", "Timeout: request did not complete within the allotted timeout", {})
 
 
-async def _single_chunk(chunk: bytes) -> AsyncIterator[bytes]:
+async def _yield_chunk(chunk: bytes) -> AsyncIterator[bytes]:
     yield chunk

@@ -55,7 +55,7 @@ class Fault:
         for name in ("verb", "kind"):
             value = getattr(self, name)
             object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value))
-        _check(self)
+        _check_fault(self)
 
     @property
     def effect(self) -> str:
@@ -104,13 +104,13 @@ class Plan:
         seed = value.get("seed")
         if seed is not None and type(seed) is not int:
             raise PlanError(f"seed: {seed!r} is not an integer")
-        return cls([_fault(index, item) for index, item in enumerate(value["faults"])], seed)
+        return cls([_parse_fault(index, item) for index, item in enumerate(value["faults"])], seed)
 
 
 _FIELDS = {"userAgent" if field.name == "user_agent" else field.name: field.name for field in fields(Fault)}
 
 
-def _fault(index: int, item: Any) -> Fault:
+def _parse_fault(index: int, item: Any) -> Fault:
     where = f"faults[{index}]"
     if not isinstance(item, Mapping):
         raise PlanError(f"{where}: {item!r} is not a map like {{status: 409, verb: update}}")
@@ -127,7 +127,7 @@ def _fault(index: int, item: Any) -> Fault:
         raise PlanError(f"{where}: {item!r} is not a fault") from None
 
 
-def _check(fault: Fault) -> None:
+def _check_fault(fault: Fault) -> None:
     effects = [name for name in EFFECTS if getattr(fault, name) is not None]
     if len(effects) != 1:
         problem = f"has {' and '.join(effects)}" if effects else "has none"
@@ -136,7 +136,7 @@ def _check(fault: Fault) -> None:
         value = getattr(fault, name)
         if value is not None and not _is_duration(value, allow_range=name != "stale"):
             alternative = " or [least, most]" if name != "stale" else ""
-            raise PlanError(f"{name}: {_format(value)} is not a number of seconds{alternative}")
+            raise PlanError(f"{name}: {_format_setting(value)} is not a number of seconds{alternative}")
     if fault.drop is not None and fault.drop not in DROPS:
         raise PlanError(f"drop: {fault.drop!r} is not before or after")
     if fault.status is not None and fault.status not in STATUSES:
@@ -150,7 +150,9 @@ def _check(fault: Fault) -> None:
             f"verb: {fault.effect} does not apply to {', '.join(fault.verb)}, only to {', '.join(applicable)}"
         )
     if not all(isinstance(kind, str) and kind for kind in fault.kind):
-        raise PlanError(f"kind: {_format(fault.kind)} does not name a kind like ConfigMap or widgets.example.com")
+        raise PlanError(
+            f"kind: {_format_setting(fault.kind)} does not name a kind like ConfigMap or widgets.example.com"
+        )
     if not isinstance(fault.user_agent, str):
         raise PlanError(f"userAgent: {fault.user_agent!r} is not a text like kubectl/*")
     if not _is_number(fault.probability) or not 0 <= fault.probability <= 1:
@@ -170,5 +172,5 @@ def _is_duration(value: Any, *, allow_range: bool) -> bool:
     )
 
 
-def _format(value: Any) -> str:
+def _format_setting(value: Any) -> str:
     return repr(list(value)) if isinstance(value, tuple) else repr(value)

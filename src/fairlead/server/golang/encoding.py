@@ -54,7 +54,7 @@ def decode(body: bytes) -> tuple[Any, list[str]]:
     text = replace_invalid_characters(body)
     has_duplicates = False
 
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    def collect_pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         nonlocal has_duplicates
         result = dict(items)
         if len(result) != len(items):
@@ -63,7 +63,11 @@ def decode(body: bytes) -> tuple[Any, list[str]]:
 
     try:
         value = json.loads(
-            text, object_pairs_hook=pairs, parse_int=_integer, parse_float=_number, parse_constant=_constant
+            text,
+            object_pairs_hook=collect_pairs,
+            parse_int=_parse_integer,
+            parse_float=_parse_float,
+            parse_constant=_reject_constant,
         )
     except RecursionError:
         raise BadJSON("exceeded max depth") from None
@@ -88,15 +92,15 @@ def json_type_name(value: Any) -> str:
     return {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
 
 
-def _integer(digits: str) -> int | float:
+def _parse_integer(digits: str) -> int | float:
     if len(digits) < 19:
         return int(digits)
     if len(digits) <= 20 and -(2**63) <= (value := int(digits)) < 2**64:
         return value  # From 2^63 on it is a float, which `normalize_numbers` makes of it.
-    return _number(digits)
+    return _parse_float(digits)
 
 
-def _number(digits: str) -> float:
+def _parse_float(digits: str) -> float:
     value = float(digits)
     if math.isinf(value):
         raise NumberTooLarge(f"json: cannot unmarshal number {digits} into Go value of type float64")
@@ -143,7 +147,7 @@ def has_fractions(body: bytes) -> bool:
     return _LONG_NUMBER in zeros or any(text.endswith(_BEFORE_NUMBERS) for text in before)
 
 
-def _constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise json.JSONDecodeError("constant", name, 0)
 
 
@@ -153,7 +157,7 @@ def _find_duplicates(text: str) -> list[str]:
     Slow, because the text is decoded again: call this function only if there are duplicates.
     """
     paths: list[str] = []
-    _collect_duplicates(_pairs(text), "", paths)
+    _collect_duplicates(_decode_pairs(text), "", paths)
     return list(dict.fromkeys(paths))
 
 
@@ -175,14 +179,14 @@ def field_positions(body: bytes) -> dict[str, int]:
             seen.add(key)
             walk(item, at)
 
-    walk(_pairs(replace_invalid_characters(body)), "")
+    walk(_decode_pairs(replace_invalid_characters(body)), "")
     return positions
 
 
 def find_unexpected_fields(body: bytes, fields: frozenset[str]) -> list[str]:
     """Return a message for each unknown and each duplicate field in a JSON list of maps, in document order."""
     messages: list[str] = []
-    for index, entry in enumerate(_pairs(replace_invalid_characters(body)) or ()):
+    for index, entry in enumerate(_decode_pairs(replace_invalid_characters(body)) or ()):
         seen: set[str] = set()
         for key, item in entry.items if entry is not None else ():
             at = f"[{index}].{key}"
@@ -210,7 +214,7 @@ def _collect_duplicates(value: Any, path: str, paths: list[str]) -> None:
             _collect_duplicates(item, f"{path}[{index}]", paths)
 
 
-def _pairs(text: str) -> Any:
+def _decode_pairs(text: str) -> Any:
     return json.loads(text, object_pairs_hook=_Pairs, parse_int=str, parse_float=str)
 
 

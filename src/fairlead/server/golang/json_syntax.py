@@ -25,9 +25,9 @@ def syntax_error(text: bytes) -> str:
     """Return Go's error message for a text that is not JSON. A text whose bytes are all valid ends too early."""
     scanner = _Scanner()
     for byte in text:
-        if error := scanner.take(byte):
-            return f"invalid character {_quote(byte)} {error}"
-    if error := scanner.take(ord(" ")):  # Go also appends a space to end a number or a literal.
+        if error := scanner.read_byte(byte):
+            return f"invalid character {_quote_byte(byte)} {error}"
+    if error := scanner.read_byte(ord(" ")):  # Go also appends a space to end a number or a literal.
         return f"invalid character ' ' {error}"
     return "unexpected end of JSON input"
 
@@ -41,7 +41,7 @@ class _Scanner:
         self._literal = ""  # The literal that is being read: true, false or null.
         self._remaining = ""  # The rest of the literal, or of the digits of an escape.
 
-    def take(self, byte: int) -> str:
+    def read_byte(self, byte: int) -> str:
         """Read one byte. Return "" if the byte is valid, else the part of Go's message that says what was expected."""
         state = self._state
         if state in _NUMBERS:
@@ -50,9 +50,9 @@ class _Scanner:
                 if byte in allowed:
                     self._state = next_state
                     return ""
-            return error or self._after_value(byte)
+            return error or self._read_after_value(byte)
         if state == "string":
-            return self._in_string(byte)
+            return self._read_in_string(byte)
         if state == "escape":
             self._state = "hex" if byte == ord("u") else "string"
             self._remaining = "XXXX"
@@ -62,14 +62,14 @@ class _Scanner:
             self._state = "hex" if self._remaining else "string"
             return "" if byte in _HEX else "in \\u hexadecimal character escape"
         if state == "literal":
-            return self._in_literal(byte)
+            return self._read_in_literal(byte)
         if byte in _SPACE:
             return ""
         if state == "after":
-            return self._after_value(byte)
-        return self._in_key(byte) if state in ("key", "first key") else self._begin(byte)
+            return self._read_after_value(byte)
+        return self._read_in_key(byte) if state in ("key", "first key") else self._read_value_start(byte)
 
-    def _begin(self, byte: int) -> str:
+    def _read_value_start(self, byte: int) -> str:
         if byte == ord("]") and self._state == "first item":
             self._open.pop()
             self._state = "after"
@@ -87,7 +87,7 @@ class _Scanner:
             return _BEGIN
         return ""
 
-    def _in_key(self, byte: int) -> str:
+    def _read_in_key(self, byte: int) -> str:
         if byte == ord('"'):
             self._state = "string"
         elif byte == ord("}") and self._state == "first key":
@@ -97,19 +97,19 @@ class _Scanner:
             return "looking for beginning of object key string"
         return ""
 
-    def _in_string(self, byte: int) -> str:
+    def _read_in_string(self, byte: int) -> str:
         if byte == ord('"'):
             self._state = "after"
         elif byte == ord("\\"):
             self._state = "escape"
         return "in string literal" if byte < 0x20 else ""
 
-    def _in_literal(self, byte: int) -> str:
+    def _read_in_literal(self, byte: int) -> str:
         expected, self._remaining = self._remaining[0], self._remaining[1:]
         self._state = "literal" if self._remaining else "after"
-        return "" if byte == ord(expected) else f"in literal {self._literal} (expecting {_quote(ord(expected))})"
+        return "" if byte == ord(expected) else f"in literal {self._literal} (expecting {_quote_byte(ord(expected))})"
 
-    def _after_value(self, byte: int) -> str:
+    def _read_after_value(self, byte: int) -> str:
         self._state = "after"
         if byte in _SPACE:
             return ""
@@ -130,7 +130,7 @@ class _Scanner:
         return ""
 
 
-def _quote(byte: int) -> str:
+def _quote_byte(byte: int) -> str:
     if byte == ord("'"):
         return "'\\''"
     return "'" + quote_go(chr(byte))[1:-1].replace('\\"', '"') + "'"

@@ -113,29 +113,31 @@ class _Reader:
         if self._remaining_values < 0:
             raise ValueError("document contains excessive aliasing")
         if isinstance(node, yaml.ScalarNode):
-            return _scalar(node)
+            return _convert_scalar(node)
         if id(node) in self._open_nodes:
             raise ValueError("anchor value contains itself")
         self._open_nodes.add(id(node))
         items = node.value
-        result: Any = self._map(node) if isinstance(node, yaml.MappingNode) else [self.value(item) for item in items]
+        result: Any = (
+            self._convert_map(node) if isinstance(node, yaml.MappingNode) else [self.value(item) for item in items]
+        )
         self._open_nodes.discard(id(node))
         return result
 
-    def _map(self, node: yaml.MappingNode) -> dict[str, Any]:
+    def _convert_map(self, node: yaml.MappingNode) -> dict[str, Any]:
         result: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         for key, value in node.value:
             if key.tag == _PLAIN and key.value == "<<":
-                self._merge(value, merged)
+                self._merge_keys(value, merged)
                 continue
-            name = _key(self.value(key))
+            name = _convert_key(self.value(key))
             if name in result:
                 self._duplicates.append(f'line {key.start_mark.line + 1}: key "{name}" already set in map')
             result[name] = self.value(value)
         return {**merged, **result} if merged else result
 
-    def _merge(self, node: yaml.Node, into: dict[str, Any]) -> None:
+    def _merge_keys(self, node: yaml.Node, into: dict[str, Any]) -> None:
         sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
         for source in reversed(sources):
             if not isinstance(source, yaml.MappingNode):
@@ -143,7 +145,7 @@ class _Reader:
             into.update(self.value(source))
 
 
-def _scalar(node: yaml.ScalarNode) -> Any:
+def _convert_scalar(node: yaml.ScalarNode) -> Any:
     text: str = node.value
     if node.tag == _PLAIN:
         return parse_plain_scalar(text)
@@ -174,7 +176,7 @@ def parse_plain_scalar(text: str) -> Any:
     return text
 
 
-def _key(value: Any) -> str:
+def _convert_key(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -97,7 +97,7 @@ def decode_object(request: Request, resource: Resource) -> tuple[Object, list[st
     except encoding.BadJSON as error:
         problem = str(error)
         if isinstance(error, encoding.NumberTooLarge) and resource.custom:
-            raise _cannot_be_handled(resource.kind, resource.api_version, resource, problem) from None
+            raise _build_kind_mismatch_error(resource.kind, resource.api_version, resource, problem) from None
         if media_type(request) == "yaml":
             problem = problem.removeprefix("error converting YAML to JSON: ")
         else:
@@ -112,7 +112,9 @@ def decode_object(request: Request, resource: Resource) -> tuple[Object, list[st
     ):
         if request.first("fieldValidation") == "Strict":
             problems = ", ".join([*unknown, *[f'duplicate field "{path}"' for path in duplicates]])
-            raise _cannot_be_handled(value["kind"], value["apiVersion"], resource, f"strict decoding error: {problems}")
+            raise _build_kind_mismatch_error(
+                value["kind"], value["apiVersion"], resource, f"strict decoding error: {problems}"
+            )
         for problem in unknown if request.first("fieldValidation") in ("", "Warn") else ():
             request.warn(problem)
     return check_type_meta(value, resource, request.body), duplicates
@@ -145,11 +147,11 @@ def _decode_protobuf(request: Request, resource: Resource) -> Object:
     try:
         value = envelope.object()
     except protobuf.ProtoError as error:
-        raise _cannot_be_handled(envelope.kind, envelope.api_version, resource, str(error)) from None
+        raise _build_kind_mismatch_error(envelope.kind, envelope.api_version, resource, str(error)) from None
     return check_type_meta(value, resource, request.body)
 
 
-def _cannot_be_handled(kind: str, api_version: str, resource: Resource, why: str) -> StatusError:
+def _build_kind_mismatch_error(kind: str, api_version: str, resource: Resource, why: str) -> StatusError:
     version = api_version.rpartition("/")[2]
     return bad_request(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {why}')
 
@@ -178,14 +180,14 @@ def check_type_meta(value: Object, resource: Resource, body: bytes) -> Object:
             )
         return value
     if mismatch := kind_mismatch(value, resource):
-        why = _decode_error(value) or mismatch
-        raise _cannot_be_handled(kind or resource.kind, api_version or resource.api_version, resource, why)
+        why = _find_decode_error(value) or mismatch
+        raise _build_kind_mismatch_error(kind or resource.kind, api_version or resource.api_version, resource, why)
     if api_version and kind:
         return value
     return {**value, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
-def _decode_error(value: Object) -> str:
+def _find_decode_error(value: Object) -> str:
     """Return why an object does not fit the Go type of the built-in kind that it names, or "" if it does."""
     api_version, kind = value.get("apiVersion") or "", value.get("kind") or ""
     if f"{api_version}/{kind}" not in builtin.table()["roots"]:
@@ -222,14 +224,14 @@ def kind_mismatch(value: Object, resource: Resource, *, patched: bool = False) -
         if (status := value.get("status")) is not None and not isinstance(status, str):
             shown = {bool: "bool", list: "array", dict: "object"}.get(type(status), "number")
             return f"json: cannot unmarshal {shown} into Go struct field Status.status of type string"
-        return f"converting (v1.Status) to ({_internal_package(resource)}.{resource.kind}): unknown conversion"
+        return f"converting (v1.Status) to ({_go_package(resource)}.{resource.kind}): unknown conversion"
     if api_version != resource.api_version:
         where = "pkg/api/legacyscheme/scheme.go:30"
         return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
     if kind != resource.kind:
         if patched and not value.get("apiVersion"):
             if f"{api_version}/{kind}" in builtin.table()["roots"]:
-                internal = _internal_package(resource)
+                internal = _go_package(resource)
                 return f"converting ({internal}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
             of = f'the internal version of group "{resource.group}"'
             return f'no kind "{kind}" is registered for {of} in scheme "pkg/api/legacyscheme/scheme.go:30"'
@@ -240,10 +242,10 @@ def kind_mismatch(value: Object, resource: Resource, *, patched: bool = False) -
             codec.decode(builtin.schema_of_kind(resource.group, resource.version, kind), value)
         except codec.DecodeError as error:
             return error.message
-        internal = f"{_internal_package(resource)}.{resource.kind}"
+        internal = f"{_go_package(resource)}.{resource.kind}"
         return f"converting ({resource.version}.{kind}) to ({internal}): unknown conversion"
     return ""
 
 
-def _internal_package(resource: Resource) -> str:
+def _go_package(resource: Resource) -> str:
     return resource.group.split(".")[0] or "core"

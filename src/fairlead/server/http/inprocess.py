@@ -53,7 +53,7 @@ class InProcessTransport:
     async def request(self, request: HttpRequest) -> Reply:
         await asyncio.sleep(0)
         async with asyncio.timeout(request.timeout):
-            response = await self._server.handle(self._server_request(request))
+            response = await self._server.handle(self._to_server_request(request))
         if isinstance(response, StreamingResponse):
             chunks = [chunk async for chunk in response.chunks]
             return Reply(Response(response.status, b"".join(chunks)))
@@ -62,15 +62,15 @@ class InProcessTransport:
     async def stream(self, request: HttpRequest) -> Stream:
         await asyncio.sleep(0)
         async with asyncio.timeout(request.timeout):
-            response = await self._server.handle(self._server_request(request))
+            response = await self._server.handle(self._to_server_request(request))
         if isinstance(response, StreamingResponse):
             return Stream(response.status, response.headers, response.chunks)
-        return Stream(response.status, response.headers, _single_chunk(response.body))
+        return Stream(response.status, response.headers, _yield_chunk(response.body))
 
     async def close(self) -> None:
         """Do nothing, because an in-process transport has no connection."""
 
-    def _server_request(self, request: HttpRequest) -> Request:
+    def _to_server_request(self, request: HttpRequest) -> Request:
         headers = {name.lower(): value for name, value in request.headers.items()} if request.headers else {}
         if self._token and "authorization" not in headers:
             headers["authorization"] = f"Bearer {self._token}"
@@ -78,5 +78,5 @@ class InProcessTransport:
         return Request(request.method, request.path, query, headers, request.body or b"")
 
 
-async def _single_chunk(body: bytes) -> AsyncIterator[bytes]:
+async def _yield_chunk(body: bytes) -> AsyncIterator[bytes]:
     yield body

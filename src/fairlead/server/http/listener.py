@@ -220,37 +220,37 @@ class Connection(asyncio.Protocol):
         if self._server.responds_immediately:
             response = self._server.respond(request)
             if isinstance(response, Response):
-                self._write(response, parsed)
+                self._write_response(response, parsed)
                 return
-            self._responding = self._loop.create_task(self._stream(response, parsed))
+            self._responding = self._loop.create_task(self._stream_response(response, parsed))
         else:
-            self._responding = self._loop.create_task(self._handle(request, parsed))
-        self._responding.add_done_callback(self._responded)
+            self._responding = self._loop.create_task(self._handle_request(request, parsed))
+        self._responding.add_done_callback(self._end_response)
 
-    async def _handle(self, request: Request, parsed: http1.ParsedRequest) -> None:
+    async def _handle_request(self, request: Request, parsed: http1.ParsedRequest) -> None:
         try:
             response = await self._server.handle(request)
         except ConnectionDropped:
             self._transport.abort()
             return
         if isinstance(response, StreamingResponse):
-            await self._stream(response, parsed)
+            await self._stream_response(response, parsed)
         else:
-            self._write(response, parsed)
+            self._write_response(response, parsed)
 
-    def _responded(self, task: "asyncio.Task[None]") -> None:
+    def _end_response(self, task: "asyncio.Task[None]") -> None:
         self._responding, self._is_streaming = None, False
         if not task.cancelled() and (error := task.exception()) is not None:
             self._loop.call_exception_handler({"message": "a response failed", "exception": error, "task": task})
             self._transport.abort()
         self._serve_next()
 
-    def _write(self, response: Response, parsed: http1.ParsedRequest) -> None:
+    def _write_response(self, response: Response, parsed: http1.ParsedRequest) -> None:
         self._transport.write(http1.serialize(response, parsed, self._connections.date))
         if not parsed.keep_alive:
-            self._finish()
+            self._close_after_response()
 
-    async def _stream(self, response: StreamingResponse, parsed: http1.ParsedRequest) -> None:
+    async def _stream_response(self, response: StreamingResponse, parsed: http1.ParsedRequest) -> None:
         self._is_streaming = True
         close_after = parsed.is_http10 or not parsed.keep_alive
         date = self._connections.date
@@ -274,9 +274,9 @@ class Connection(asyncio.Protocol):
         if not parsed.is_http10:
             self._transport.write(http1.LAST_CHUNK)
         if close_after:
-            self._finish()
+            self._close_after_response()
 
-    def _finish(self) -> None:
+    def _close_after_response(self) -> None:
         self._is_ending = True
         self._transport.close()
 
@@ -299,6 +299,6 @@ class Connection(asyncio.Protocol):
     def _check_idle(self) -> None:
         remaining = self._last_used + IDLE_TIMEOUT - self._loop.time()
         if self._responding is None and remaining <= 0:
-            self._finish()
+            self._close_after_response()
         else:
             self._timer = self._loop.call_later(remaining if remaining > 0 else IDLE_TIMEOUT, self._check_idle)

@@ -49,12 +49,12 @@ class Representation:
         return obj
 
     def object_response(self, status: int, stored: Stored, warnings: list[str]) -> Response:
-        return self._response(status, self.encode(stored), warnings)
+        return self._build_response(status, self.encode(stored), warnings)
 
     def list_response(self, status: int, page: Page, warnings: list[str]) -> Response:
         header = encoding.encode(self.list_header(page))
         items = b",".join(self.encode_item(stored) for stored in page.items)
-        return self._response(status, header[:-1] + b',"items":[' + items + b"]}", warnings)
+        return self._build_response(status, header[:-1] + b',"items":[' + items + b"]}", warnings)
 
     def encode_item(self, stored: Stored) -> bytes:
         """Return a stored object as the JSON of a list item. Items of built-in kinds omit apiVersion and kind."""
@@ -85,7 +85,7 @@ class Representation:
             obj["spec"] = {"replicas": 0}
         return self.transform(obj if self.resource.custom else codec.decode(self.resource.schema, obj).object)
 
-    def _response(self, status: int, body: bytes, warnings: list[str]) -> Response:
+    def _build_response(self, status: int, body: bytes, warnings: list[str]) -> Response:
         return encode_response(status, body, warnings, self.yaml)
 
 
@@ -136,7 +136,7 @@ class MetadataOnly(Representation):
     def list_response(self, status: int, page: Page, warnings: list[str]) -> Response:
         if page.items:
             return super().list_response(status, page, warnings)
-        return self._response(status, encoding.encode({**self.list_header(page), "items": None}), warnings)
+        return self._build_response(status, encoding.encode({**self.list_header(page), "items": None}), warnings)
 
 
 def encode_response(status: int, body: bytes, warnings: list[str], as_yaml: bool) -> Response:

@@ -119,12 +119,12 @@ def request_verb(request: Request, *, named: bool, watch: bool) -> str:
 
 def resolve_route(resource: Resource, target: Target, request: Request) -> Route:
     """Return the route of a request for a served kind. Raises StatusError or NoSuchPath."""
-    verb = (_custom_verb if resource.custom else _builtin_verb)(resource, target, request)
+    verb = (_find_custom_verb if resource.custom else _find_builtin_verb)(resource, target, request)
     _check_segments(resource, target, verb)
     return Route(resource, verb, target.namespace, target.name, target.subresource)
 
 
-def _custom_verb(resource: Resource, target: Target, request: Request) -> str:
+def _find_custom_verb(resource: Resource, target: Target, request: Request) -> str:
     """Return the verb of a request for a custom kind. Path segments after the subresource are ignored."""
     verb = request_verb(request, named=bool(target.name), watch=target.watch)
     if resource.namespaced and not target.namespace and verb not in ("list", "watch"):
@@ -138,7 +138,7 @@ def _custom_verb(resource: Resource, target: Target, request: Request) -> str:
     return verb
 
 
-def _builtin_verb(resource: Resource, target: Target, request: Request) -> str:
+def _find_builtin_verb(resource: Resource, target: Target, request: Request) -> str:
     """Return the verb of a request for a built-in kind. Each path allows a fixed set of methods, without HEAD."""
     if target.has_extra_segments or (target.watch and target.subresource):
         raise unknown_path()

@@ -32,13 +32,13 @@ def create_authority(now: float) -> bytes:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fairlead")])
     ca = (
-        _builder(name, name, key, _start(now), AUTHORITY_LIFETIME)
+        _build_certificate(name, name, key, _validity_start(now), AUTHORITY_LIFETIME)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(sign_certificates=True), critical=True)
+        .add_extension(_build_key_usage(sign_certificates=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    return _pem(key) + ca.public_bytes(serialization.Encoding.PEM)
+    return _encode_pem(key) + ca.public_bytes(serialization.Encoding.PEM)
 
 
 def create_identity(hosts: list[str], now: float, authority: bytes) -> Identity:
@@ -49,10 +49,10 @@ def create_identity(hosts: list[str], now: float, authority: bytes) -> Identity:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
     certificate = (
-        _builder(name, ca.subject, key, _start(now), LIFETIME)
+        _build_certificate(name, ca.subject, key, _validity_start(now), LIFETIME)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(sign_certificates=False), critical=True)
-        .add_extension(x509.SubjectAlternativeName([_general_name(h) for h in hosts]), critical=False)
+        .add_extension(_build_key_usage(sign_certificates=False), critical=True)
+        .add_extension(x509.SubjectAlternativeName([_to_general_name(h) for h in hosts]), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
         .sign(ca_key, hashes.SHA256())
@@ -61,7 +61,7 @@ def create_identity(hosts: list[str], now: float, authority: bytes) -> Identity:
     with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys only from files
         chain = Path(folder) / "server.pem"
         chain.touch(mode=0o600)
-        chain.write_bytes(_pem(key) + certificate.public_bytes(serialization.Encoding.PEM))
+        chain.write_bytes(_encode_pem(key) + certificate.public_bytes(serialization.Encoding.PEM))
         context.load_cert_chain(chain)
     return Identity(context, ca.public_bytes(serialization.Encoding.PEM))
 
@@ -86,17 +86,17 @@ def user_from_certificate(certificate: dict[str, Any] | None) -> User | None:
     return User(name, groups).with_authenticated_group() if name else None
 
 
-def _start(now: float) -> datetime.datetime:
+def _validity_start(now: float) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(now, datetime.UTC) - datetime.timedelta(hours=1)
 
 
-def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def _encode_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
 
 
-def _builder(
+def _build_certificate(
     subject: x509.Name,
     issuer: x509.Name,
     key: ec.EllipticCurvePrivateKey,
@@ -114,7 +114,7 @@ def _builder(
     )
 
 
-def _usage(*, sign_certificates: bool) -> x509.KeyUsage:
+def _build_key_usage(*, sign_certificates: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,
@@ -128,7 +128,7 @@ def _usage(*, sign_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _general_name(host: str) -> x509.GeneralName:
+def _to_general_name(host: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:

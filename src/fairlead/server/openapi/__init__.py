@@ -31,14 +31,14 @@ def respond(registry: Registry, request: Request) -> Response | None:
     if path == "/openapi/v2":
         return _respond_v2(registry, request)
     if path == "/openapi/v3":
-        return Response(200, encoding.encode(_index(registry)))
+        return Response(200, encoding.encode(_build_index(registry)))
     key = path.removeprefix("/openapi/v3/")
-    resources = _by_group(registry).get(key)
+    resources = _group_resources(registry).get(key)
     if resources is None:
         return None
     if not any(resource.custom for resource in resources):
-        return Response(200, _builtin(key, tuple(resources)))
-    return Response(200, encoding.encode(_document(resources)))
+        return Response(200, _encode_builtin(key, tuple(resources)))
+    return Response(200, encoding.encode(_build_document(resources)))
 
 
 def _respond_v2(registry: Registry, request: Request) -> Response:
@@ -47,34 +47,34 @@ def _respond_v2(registry: Registry, request: Request) -> Response:
     for clause in request.headers.get("accept", "").split(","):
         media = clause.partition(";")[0].strip()
         if media in _JSON:
-            return Response(200, encoding.encode(_document_v2(resources)))
+            return Response(200, encoding.encode(_build_document_v2(resources)))
         if media in (gnostic.REQUESTED_MEDIA_TYPE, gnostic.MEDIA_TYPE):
-            return Response(200, _encoded_v2(resources), gnostic.MEDIA_TYPE)
+            return Response(200, _encode_v2(resources), gnostic.MEDIA_TYPE)
     message = f"only the following media types are accepted: application/json, {gnostic.MEDIA_TYPE}"
     raise status_error(406, "NotAcceptable", message)
 
 
 @lru_cache(maxsize=4)
-def _encoded_v2(resources: tuple[Resource, ...]) -> bytes:
-    return gnostic.encode(_document_v2(resources))
+def _encode_v2(resources: tuple[Resource, ...]) -> bytes:
+    return gnostic.encode(_build_document_v2(resources))
 
 
 @lru_cache(maxsize=4)
-def _document_v2(resources: tuple[Resource, ...]) -> Document:
-    schemas, paths = _schemas_and_paths(list(resources), _V2)
+def _build_document_v2(resources: tuple[Resource, ...]) -> Document:
+    schemas, paths = _build_schemas_and_paths(list(resources), _V2)
     return {"swagger": "2.0", "info": _INFO, "paths": paths, "definitions": schemas}
 
 
-def _index(registry: Registry) -> Document:
+def _build_index(registry: Registry) -> Document:
     return {
         "paths": {
-            key: {"serverRelativeURL": f"/openapi/v3/{key}?hash={_hash(resources)}"}
-            for key, resources in _by_group(registry).items()
+            key: {"serverRelativeURL": f"/openapi/v3/{key}?hash={_compute_hash(resources)}"}
+            for key, resources in _group_resources(registry).items()
         }
     }
 
 
-def _hash(resources: list[Resource]) -> str:
+def _compute_hash(resources: list[Resource]) -> str:
     """Return the hash by which clients cache a document. It changes whenever the document can change."""
     versions = [
         (resource.plural, resource.definition["metadata"]["resourceVersion"] if resource.custom else _INFO["version"])
@@ -83,7 +83,7 @@ def _hash(resources: list[Resource]) -> str:
     return hashlib.sha256(encoding.encode(versions)).hexdigest().upper()
 
 
-def _by_group(registry: Registry) -> dict[str, list[Resource]]:
+def _group_resources(registry: Registry) -> dict[str, list[Resource]]:
     groups: dict[str, list[Resource]] = {}
     for resource in registry.served():
         key = f"apis/{resource.api_version}" if resource.group else f"api/{resource.version}"
@@ -92,16 +92,16 @@ def _by_group(registry: Registry) -> dict[str, list[Resource]]:
 
 
 @cache
-def _builtin(key: str, resources: tuple[Resource, ...]) -> bytes:
-    return encoding.encode(_document(list(resources)))
+def _encode_builtin(key: str, resources: tuple[Resource, ...]) -> bytes:
+    return encoding.encode(_build_document(list(resources)))
 
 
-def _document(resources: list[Resource]) -> Document:
-    schemas, paths = _schemas_and_paths(resources, _V3)
+def _build_document(resources: list[Resource]) -> Document:
+    schemas, paths = _build_schemas_and_paths(resources, _V3)
     return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": schemas}}
 
 
-def _schemas_and_paths(resources: list[Resource], dialect: Dialect) -> tuple[Document, Document]:
+def _build_schemas_and_paths(resources: list[Resource], dialect: Dialect) -> tuple[Document, Document]:
     schemas = Schemas(dialect.reference_prefix)
     paths: Document = {}
     for resource in resources:

@@ -20,87 +20,102 @@ _METHODS: Final = {"get": 2, "put": 3, "post": 4, "delete": 5, "patch": 8}
 def encode(document: dict[str, Any]) -> bytes:
     """Encode a Swagger 2.0 document as an openapi.v2.Document message."""
     info = document["info"]
-    paths = b"".join(_message(2, _named_value(path, _item(item))) for path, item in document["paths"].items())
+    paths = b"".join(
+        _encode_message(2, _encode_named_value(path, _encode_path_item(item)))
+        for path, item in document["paths"].items()
+    )
     definitions = b"".join(
-        _message(1, _named_value(name, _schema(item))) for name, item in document["definitions"].items()
+        _encode_message(1, _encode_named_value(name, _encode_schema(item)))
+        for name, item in document["definitions"].items()
     )
     return (
-        _text(1, document["swagger"])
-        + _message(2, _text(1, info["title"]) + _text(2, info["version"]))
-        + _message(8, paths)
-        + _message(9, definitions)
+        _encode_text(1, document["swagger"])
+        + _encode_message(2, _encode_text(1, info["title"]) + _encode_text(2, info["version"]))
+        + _encode_message(8, paths)
+        + _encode_message(9, definitions)
     )
 
 
-def _schema(schema: dict[str, Any]) -> bytes:
+def _encode_schema(schema: dict[str, Any]) -> bytes:
     parts: list[bytes] = []
     for key, value in schema.items():
         if key in _TEXTS:
-            parts.append(_text(_TEXTS[key], value))
+            parts.append(_encode_text(_TEXTS[key], value))
         elif key in _NUMBERS:
-            parts.append(_number(_NUMBERS[key], value))
+            parts.append(_encode_number(_NUMBERS[key], value))
         elif key == "type":
-            parts.append(_message(22, _text(1, value)))
+            parts.append(_encode_message(22, _encode_text(1, value)))
         elif key == "required":
-            parts += [_text(19, name) for name in value]
+            parts += [_encode_text(19, name) for name in value]
         elif key == "default":
-            parts.append(_message(5, _any(value)))
+            parts.append(_encode_message(5, _encode_any(value)))
         elif key == "enum":
-            parts += [_message(20, _any(item)) for item in value]
+            parts += [_encode_message(20, _encode_any(item)) for item in value]
         elif key == "properties":
             parts.append(
-                _message(25, b"".join(_message(1, _named_value(n, _schema(item))) for n, item in value.items()))
+                _encode_message(
+                    25,
+                    b"".join(
+                        _encode_message(1, _encode_named_value(n, _encode_schema(item))) for n, item in value.items()
+                    ),
+                )
             )
         elif key == "items":
-            parts.append(_message(23, _message(1, _schema(value))))
+            parts.append(_encode_message(23, _encode_message(1, _encode_schema(value))))
         elif key == "additionalProperties":
-            parts.append(_message(21, _number(2, 1) if value is True else _message(1, _schema(value or {}))))
+            parts.append(
+                _encode_message(
+                    21, _encode_number(2, 1) if value is True else _encode_message(1, _encode_schema(value or {}))
+                )
+            )
         elif key.startswith("x-"):
-            parts.append(_extension(31, key, value))
+            parts.append(_encode_extension(31, key, value))
     return b"".join(parts)
 
 
-def _item(item: dict[str, Any]) -> bytes:
+def _encode_path_item(item: dict[str, Any]) -> bytes:
     operations = [(method, operation) for method, operation in item.items() if method in _METHODS]
-    return b"".join(_message(_METHODS[method], _operation(operation)) for method, operation in operations)
+    return b"".join(_encode_message(_METHODS[method], _encode_operation(operation)) for method, operation in operations)
 
 
-def _operation(operation: dict[str, Any]) -> bytes:
-    parts = [_text(5, operation["operationId"])]
-    parts += [_text(6, media) for media in operation["produces"]] + [_text(7, media) for media in operation["consumes"]]
+def _encode_operation(operation: dict[str, Any]) -> bytes:
+    parts = [_encode_text(5, operation["operationId"])]
+    parts += [_encode_text(6, media) for media in operation["produces"]] + [
+        _encode_text(7, media) for media in operation["consumes"]
+    ]
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "query":
-            query = _text(2, "query") + _text(4, parameter["name"]) + _text(6, parameter["type"])
-            parts.append(_message(8, _message(1, _message(2, _message(3, query)))))
-    parts += [_extension(13, key, value) for key, value in operation.items() if key.startswith("x-")]
+            query = _encode_text(2, "query") + _encode_text(4, parameter["name"]) + _encode_text(6, parameter["type"])
+            parts.append(_encode_message(8, _encode_message(1, _encode_message(2, _encode_message(3, query)))))
+    parts += [_encode_extension(13, key, value) for key, value in operation.items() if key.startswith("x-")]
     return b"".join(parts)
 
 
-def _named_value(name: str, value: bytes) -> bytes:
-    return _text(1, name) + _message(2, value)
+def _encode_named_value(name: str, value: bytes) -> bytes:
+    return _encode_text(1, name) + _encode_message(2, value)
 
 
-def _extension(field: int, key: str, value: Any) -> bytes:
-    return _message(field, _named_value(key, _any(value)))
+def _encode_extension(field: int, key: str, value: Any) -> bytes:
+    return _encode_message(field, _encode_named_value(key, _encode_any(value)))
 
 
-def _any(value: Any) -> bytes:
-    return _text(2, json.dumps(value) + "\n")  # The message takes YAML, and JSON is YAML.
+def _encode_any(value: Any) -> bytes:
+    return _encode_text(2, json.dumps(value) + "\n")  # The message takes YAML, and JSON is YAML.
 
 
-def _text(field: int, value: str) -> bytes:
-    return _message(field, value.encode())
+def _encode_text(field: int, value: str) -> bytes:
+    return _encode_message(field, value.encode())
 
 
-def _message(field: int, data: bytes) -> bytes:
-    return bytes(_varint(field << 3 | 2)) + bytes(_varint(len(data))) + data
+def _encode_message(field: int, data: bytes) -> bytes:
+    return bytes(_encode_varint(field << 3 | 2)) + bytes(_encode_varint(len(data))) + data
 
 
-def _number(field: int, value: int) -> bytes:
-    return bytes(_varint(field << 3)) + bytes(_varint(value))
+def _encode_number(field: int, value: int) -> bytes:
+    return bytes(_encode_varint(field << 3)) + bytes(_encode_varint(value))
 
 
-def _varint(value: int) -> Iterable[int]:
+def _encode_varint(value: int) -> Iterable[int]:
     while value > 0x7F:
         yield value & 0x7F | 0x80
         value >>= 7

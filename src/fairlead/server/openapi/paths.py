@@ -42,9 +42,9 @@ def path_items(endpoint: Endpoint, dialect: Dialect) -> dict[str, Item]:
     verbs = set(resource.verbs)
     collection_item: Item = {}
     if "list" in verbs:
-        collection_item["get"] = _operation(endpoint, dialect, "list", ())
+        collection_item["get"] = _build_operation(endpoint, dialect, "list", ())
     if "create" in verbs:
-        collection_item["post"] = _operation(endpoint, dialect, "post", _WRITES, body=True)
+        collection_item["post"] = _build_operation(endpoint, dialect, "post", _WRITES, body=True)
     object_item: Item = {}
     for verb, method, parameters in (
         ("get", "get", ()),
@@ -53,23 +53,23 @@ def path_items(endpoint: Endpoint, dialect: Dialect) -> dict[str, Item]:
         ("delete", "delete", ("dryRun", "gracePeriodSeconds", "propagationPolicy")),
     ):
         if verb in verbs:
-            object_item[method] = _operation(
+            object_item[method] = _build_operation(
                 endpoint, dialect, method, parameters, body=method == "put", patch=method == "patch"
             )
     in_path = ["namespace"] if resource.namespaced else []
-    items = {collection: {**collection_item, **_path_parameters(in_path, dialect)}}
+    items = {collection: {**collection_item, **_build_path_parameters(in_path, dialect)}}
     if object_item:
-        items[f"{collection}/{{name}}"] = {**object_item, **_path_parameters(["name", *in_path], dialect)}
+        items[f"{collection}/{{name}}"] = {**object_item, **_build_path_parameters(["name", *in_path], dialect)}
     return items
 
 
-def _path_parameters(names: list[str], dialect: Dialect) -> Item:
+def _build_path_parameters(names: list[str], dialect: Dialect) -> Item:
     if not names:
         return {}
-    return {"parameters": [_parameter(name, "path", dialect) | {"required": True} for name in names]}
+    return {"parameters": [_build_parameter(name, "path", dialect) | {"required": True} for name in names]}
 
 
-def _operation(
+def _build_operation(
     endpoint: Endpoint,
     dialect: Dialect,
     action: str,
@@ -80,7 +80,7 @@ def _operation(
 ) -> Item:
     resource = endpoint.resource
     patches = [media for media in _PATCHES if not (resource.custom and media == _STRATEGIC)]
-    parameters = [_parameter(name, "query", dialect) for name in names]
+    parameters = [_build_parameter(name, "query", dialect) for name in names]
     operation: Item = {
         "operationId": f"{action}{resource.group.replace('.', '')}{resource.version}{resource.kind}",
         "x-kubernetes-action": action,
@@ -106,7 +106,7 @@ def _operation(
     return operation
 
 
-def _parameter(name: str, where: str, dialect: Dialect) -> Item:
+def _build_parameter(name: str, where: str, dialect: Dialect) -> Item:
     kind = {"force": "boolean", "gracePeriodSeconds": "integer"}.get(name, "string")
     parameter: Item = {"name": name, "in": where}
     return {**parameter, "type": kind} if dialect.v2 else {**parameter, "schema": {"type": kind, "uniqueItems": True}}

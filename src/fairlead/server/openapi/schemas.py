@@ -47,7 +47,7 @@ _SCALARS: Final[dict[str, Schema]] = {
 
 
 @cache
-def _required() -> dict[str, list[str]]:
+def _read_required_fields() -> dict[str, list[str]]:
     required: dict[str, list[str]] = msgspec.json.decode((files(__package__) / "required.json").read_bytes())["types"]
     return required
 
@@ -78,16 +78,16 @@ class Schemas:
             schema: Schema = {"type": "object"}
             self.by_name[name] = schema  # Add it before its fields, because types refer to themselves.
             fields = node.fields
-            if required := _required().get(node.go.name):
+            if required := _read_required_fields().get(node.go.name):
                 schema["required"] = required
             if fields:
-                schema["properties"] = {key: self._field(fields[key]) for key in sorted(fields)}
+                schema["properties"] = {key: self._build_field_schema(fields[key]) for key in sorted(fields)}
             if node.map_type == "atomic":
                 schema["x-kubernetes-map-type"] = "atomic"
         return {"$ref": self._prefix + name}
 
-    def _field(self, node: Node) -> Schema:
-        schema, go = self._type_schema(node), node.go
+    def _build_field_schema(self, node: Node) -> Schema:
+        schema, go = self._build_type_schema(node), node.go
         extra: Schema = {}
         if node.default is not MISSING and node.default is not None:
             extra["default"] = node.default
@@ -105,16 +105,16 @@ class Schemas:
             return {"allOf": [schema], **extra}
         return {**schema, **extra}
 
-    def _type_schema(self, node: Node) -> Schema:
+    def _build_type_schema(self, node: Node) -> Schema:
         kind = node.go.kind
         if kind == "struct":
             return self.reference(node)
         if kind == "list":
             assert node.items is not None
-            return {"type": "array", "items": self._type_schema(node.items)}
+            return {"type": "array", "items": self._build_type_schema(node.items)}
         if kind == "map":
             assert node.values is not None
-            return {"type": "object", "additionalProperties": self._type_schema(node.values)}
+            return {"type": "object", "additionalProperties": self._build_type_schema(node.values)}
         if kind in _NAMED_TYPES:
             name, v3, v2 = _NAMED_TYPES[kind]
             self.by_name[name] = v2 if self._v2 else v3

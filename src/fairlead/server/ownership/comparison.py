@@ -62,14 +62,14 @@ def _compare_values(schema: MergeSchema, old: Any, new: Any, out: Comparison) ->
 
     Return whether the value itself, not only a part of it, is modified.
     """
-    old_kind, new_kind = _container_kind(schema, old), _container_kind(schema, new)
+    old_kind, new_kind = _get_container_kind(schema, old), _get_container_kind(schema, new)
     modified = _compare_as(schema, old_kind, old, new, out)
     if old_kind != new_kind:  # The value changed its kind, for example from a map to a list: compare it as both.
         modified = _compare_as(schema, new_kind, old, new, out) or modified
     return modified
 
 
-def _container_kind(schema: MergeSchema, value: Any) -> str:
+def _get_container_kind(schema: MergeSchema, value: Any) -> str:
     """Return "map", "list" or "scalar": how a value is compared under its schema."""
     if type(value) is dict and schema.is_map:
         return "map"
@@ -118,7 +118,7 @@ def _compare_maps(schema: MergeSchema, old: dict[str, Any], new: dict[str, Any],
         if name in new:
             _compare_children(child, element, before, new[name], out)
         else:
-            _add(out.removed, element, extract_all_fields(child, before))
+            _add_node(out.removed, element, extract_all_fields(child, before))
     if len(new) == len(old) and not out.removed:
         return
     for name, after in new.items():
@@ -126,9 +126,9 @@ def _compare_maps(schema: MergeSchema, old: dict[str, Any], new: dict[str, Any],
             continue
         declared = fields.get(name)
         if declared is not None:
-            _add(out.added, declared[0], extract_all_fields(declared[1], after))
+            _add_node(out.added, declared[0], extract_all_fields(declared[1], after))
         elif schema.values is not None:
-            _add(out.added, "f:" + name, extract_all_fields(schema.values, after))
+            _add_node(out.added, "f:" + name, extract_all_fields(schema.values, after))
 
 
 def _compare_children(child: MergeSchema, element: str, before: Any, after: Any, out: Comparison) -> None:
@@ -136,16 +136,16 @@ def _compare_children(child: MergeSchema, element: str, before: Any, after: Any,
     below = Comparison({}, {}, {})
     if _compare_values(child, before, after, below):
         below.modified = {".": LEAF, **below.modified} if below.modified else LEAF
-        _add(out.modified, element, below.modified)
+        _add_node(out.modified, element, below.modified)
     elif below.modified:
-        _add(out.modified, element, below.modified)
+        _add_node(out.modified, element, below.modified)
     if below.added:
-        _add(out.added, element, below.added)
+        _add_node(out.added, element, below.added)
     if below.removed:
-        _add(out.removed, element, below.removed)
+        _add_node(out.removed, element, below.removed)
 
 
-def _add(trie: Trie, element: str, node: Trie) -> None:
+def _add_node(trie: Trie, element: str, node: Trie) -> None:
     present = trie.get(element)
     trie[element] = node if present is None else union(present, node)
 
@@ -153,29 +153,29 @@ def _add(trie: Trie, element: str, node: Trie) -> None:
 def _compare_lists(schema: MergeSchema, old: list[Any], new: list[Any], out: Comparison) -> None:
     child = schema.item
     assert child is not None
-    before, after = _by_element(schema, old), _by_element(schema, new)
+    before, after = _group_by_element(schema, old), _group_by_element(schema, new)
     for element, items in before.items():
         new_items = after.get(element)
         if new_items is None:
-            _add(out.removed, element, LEAF if len(items) > 1 else extract_all_fields(child, items[0]))
+            _add_node(out.removed, element, LEAF if len(items) > 1 else extract_all_fields(child, items[0]))
         elif len(items) == 1 and len(new_items) == 1:
             if items[0] is not new_items[0]:
                 _compare_children(child, element, items[0], new_items[0], out)
         elif len(items) > 1 and len(new_items) > 1:
             if not equal(items, new_items):
-                _add(out.modified, element, LEAF)
+                _add_node(out.modified, element, LEAF)
         elif len(items) > 1:  # a duplicate before, now unique
-            _add(out.added, element, extract_all_fields(child, new_items[0]))
-            _add(out.removed, element, LEAF)
+            _add_node(out.added, element, extract_all_fields(child, new_items[0]))
+            _add_node(out.removed, element, LEAF)
         else:  # unique before, now a duplicate
-            _add(out.removed, element, extract_all_fields(child, items[0]))
-            _add(out.added, element, LEAF)
+            _add_node(out.removed, element, extract_all_fields(child, items[0]))
+            _add_node(out.added, element, LEAF)
     for element, new_items in after.items():
         if element not in before:
-            _add(out.added, element, LEAF if len(new_items) > 1 else extract_all_fields(child, new_items[0]))
+            _add_node(out.added, element, LEAF if len(new_items) > 1 else extract_all_fields(child, new_items[0]))
 
 
-def _by_element(schema: MergeSchema, items: list[Any]) -> dict[str, list[Any]]:
+def _group_by_element(schema: MergeSchema, items: list[Any]) -> dict[str, list[Any]]:
     out: dict[str, list[Any]] = {}
     for item in items:
         element = path_element(schema, item)

@@ -71,7 +71,7 @@ def _list_problems(schema: MergeSchema, value: Any, path: str, allow_duplicates:
     if value is None or conforms(schema, value, allow_duplicates=allow_duplicates):
         return []
     if type(value) is dict and schema.is_map:
-        return _map_problems(schema.expand(), value, path, allow_duplicates)
+        return _list_map_problems(schema.expand(), value, path, allow_duplicates)
     if type(value) is list and schema.is_list:
         return _list_item_problems(schema.expand(), value, path, allow_duplicates)
     if schema.is_map:
@@ -79,14 +79,14 @@ def _list_problems(schema: MergeSchema, value: Any, path: str, allow_duplicates:
     if schema.scalar == "numeric":
         return [(path, f"expected numeric (int or float), got {_format_type(value)}")]
     if schema.scalar == "string":
-        return [(path, f"expected string, got &value.valueUnstructured{{Value:{_format_syntax(value)}}}")]
+        return [(path, f"expected string, got &value.valueUnstructured{{Value:{_format_go_syntax(value)}}}")]
     if schema.scalar:
         expected = "boolean" if schema.scalar == "boolean" else "any scalar"
         return [(path, f"expected {expected}, got &{{{_format_value(value)}}}")]
     return [(path, f"expected list, got &{{{_format_value(value)}}}")]
 
 
-def _map_problems(
+def _list_map_problems(
     schema: MergeSchema, value: dict[str, Any], path: str, allow_duplicates: bool
 ) -> list[tuple[str, str]]:
     problems: list[tuple[str, str]] = []
@@ -147,16 +147,16 @@ def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else path_elements.format_value(value)
 
 
-def _format_syntax(value: Any) -> str:
+def _format_go_syntax(value: Any) -> str:
     """Format a JSON value as Go's %#v does."""
     if value is None:
         return "interface {}(nil)"
     if isinstance(value, dict):
         return (
             "map[string]interface {}{"
-            + ", ".join([f"{path_elements.quote_go(k)}:{_format_syntax(value[k])}" for k in sorted(value)])
+            + ", ".join([f"{path_elements.quote_go(k)}:{_format_go_syntax(value[k])}" for k in sorted(value)])
             + "}"
         )
     if isinstance(value, list):
-        return "[]interface {}{" + ", ".join([_format_syntax(item) for item in value]) + "}"
+        return "[]interface {}{" + ", ".join([_format_go_syntax(item) for item in value]) + "}"
     return path_elements.format_value(value)

@@ -23,7 +23,7 @@ _ANNOTATIONS_LIMIT: Final = 256 * 1024  # the limit of validation: the annotatio
 def find_unchanged_fields(live: dict[str, Any], api_version: str, schema: MergeSchema) -> FieldSet | None:
     """Return the fields that client-side apply set and that still have the applied values, or None if unknown."""
     try:
-        last = json.loads(_annotations(live).get(ANNOTATION) or "")
+        last = json.loads(_get_annotations(live).get(ANNOTATION) or "")
     except ValueError:
         return None
     if not isinstance(last, dict) or not last.get("kind") or last.get("apiVersion") != api_version:
@@ -37,7 +37,7 @@ def find_unchanged_fields(live: dict[str, Any], api_version: str, schema: MergeS
 
 def update_annotation(obj: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
     """Return `obj` with `config` in its last-applied annotation, or `obj` itself if it has no such annotation."""
-    annotations = _annotations(obj)
+    annotations = _get_annotations(obj)
     if not annotations.get(ANNOTATION):
         return obj
     metadata = dict(config.get("metadata") or {})
@@ -54,6 +54,6 @@ def update_annotation(obj: dict[str, Any], config: dict[str, Any]) -> dict[str, 
     return {**obj, "metadata": {**obj["metadata"], "annotations": new}}
 
 
-def _annotations(obj: dict[str, Any]) -> dict[str, str]:
+def _get_annotations(obj: dict[str, Any]) -> dict[str, str]:
     metadata = obj.get("metadata") or {}
     return metadata.get("annotations") or {}

@@ -177,14 +177,14 @@ def equal_except_times(managed: ManagedFields, entries: list[dict[str, Any]] | N
     """
     if len(managed) != len(entries or ()):
         return False
-    fields = {_writer(entry): entry.get("fieldsV1") or {} for entry in entries or ()}
-    return all(fields.get(_writer(entry)) == entry["fieldsV1"] for entry in map(ManagedFieldsEntry.encode, managed))
+    fields = {_get_writer(entry): entry.get("fieldsV1") or {} for entry in entries or ()}
+    return all(fields.get(_get_writer(entry)) == entry["fieldsV1"] for entry in map(ManagedFieldsEntry.encode, managed))
 
 
 def have_same_order(a: list[dict[str, Any]], b: list[dict[str, Any]]) -> bool:
     """Return whether two lists of managedFields entries have the same writers in the same order."""
-    return list(map(_writer, a)) == list(map(_writer, b))
+    return list(map(_get_writer, a)) == list(map(_get_writer, b))
 
 
-def _writer(entry: dict[str, Any]) -> tuple[str, str, str, str]:
+def _get_writer(entry: dict[str, Any]) -> tuple[str, str, str, str]:
     return entry.get("manager") or "", entry["operation"], entry["apiVersion"], entry.get("subresource") or ""

@@ -66,13 +66,13 @@ class MergeSchema:
         self.expanded = True
         if self.is_map:
             for name, child in node.fields.items():
-                self.fields[name] = ("f:" + name, _schema_below(child, preserves_unknown))
+                self.fields[name] = ("f:" + name, _get_schema_below(child, preserves_unknown))
             if node.values is not None:
-                self.values = _schema_below(node.values, preserves_unknown)
+                self.values = _get_schema_below(node.values, preserves_unknown)
             elif preserves_unknown or not node.fields:
                 self.values = DEDUCED
         if self.is_list:
-            self.item = UNTYPED if node.items is None else _schema_below(node.items, preserves_unknown)
+            self.item = UNTYPED if node.items is None else _get_schema_below(node.items, preserves_unknown)
             if self.list_type == KEYED and node.items is not None:
                 declared = node.items.fields
                 for key in self.keys:
@@ -120,7 +120,7 @@ class MergeSchema:
         return schema.item if element[0] == "k" and schema.is_list else None
 
 
-def _untyped(atomic: bool) -> MergeSchema:
+def _build_untyped(atomic: bool) -> MergeSchema:
     schema = MergeSchema()
     schema.scalar = "untyped"
     schema.is_map = schema.is_list = True
@@ -128,18 +128,18 @@ def _untyped(atomic: bool) -> MergeSchema:
     return schema
 
 
-UNTYPED: Final = _untyped(atomic=True)
+UNTYPED: Final = _build_untyped(atomic=True)
 UNTYPED.values = UNTYPED.item = UNTYPED
-DEDUCED: Final = _untyped(atomic=False)
+DEDUCED: Final = _build_untyped(atomic=False)
 DEDUCED.values, DEDUCED.item = DEDUCED, UNTYPED
 
 
 def merge_schema_of(node: Node) -> MergeSchema:
     """Return the merge schema of a schema node. The result is cached with the node."""
-    return _schema_below(node, False)
+    return _get_schema_below(node, False)
 
 
-def _schema_below(node: Node, preserves_unknown: bool) -> MergeSchema:
+def _get_schema_below(node: Node, preserves_unknown: bool) -> MergeSchema:
     if node.go is not None:
         preserves_unknown = False  # a Go type, even inside a custom resource (its metadata)
     preserves_unknown = preserves_unknown or (node.preserve and node.go is None)
@@ -147,11 +147,11 @@ def _schema_below(node: Node, preserves_unknown: bool) -> MergeSchema:
         node.merge_schemas = [None, None]
     schema: MergeSchema | None = node.merge_schemas[preserves_unknown]
     if schema is None:
-        schema = node.merge_schemas[preserves_unknown] = _build(node, preserves_unknown)
+        schema = node.merge_schemas[preserves_unknown] = _build_schema(node, preserves_unknown)
     return schema
 
 
-def _build(node: Node, preserves_unknown: bool) -> MergeSchema:
+def _build_schema(node: Node, preserves_unknown: bool) -> MergeSchema:
     if node.go is not None and node.go.kind == "Raw":
         return UNTYPED
     schema = MergeSchema()

@@ -48,7 +48,7 @@ def prune_dropped_fields(
     pruned = convert_to(
         versions, pruned, api_version, f"{_FAILED} failed add back dangling items: {_PRUNED} to last applied version: "
     )
-    removed = difference_of_roots(_fields_of(schema, before), _fields_of(schema, pruned))
+    removed = difference_of_roots(_extract_fields(schema, before), _extract_fields(schema, pruned))
     result = remove(schema, before, intersection_of_roots(removed, dropped))
     return convert_to(versions, result, applied.api_version, f"{_FAILED} ")
 
@@ -70,10 +70,10 @@ def _add_back_owned_fields(
         prefix = f"{_FAILED} failed add back owned items:"
         before = convert_to(versions, before, version, f"{prefix} {_MERGED} at version {version}: ")
         pruned = convert_to(versions, pruned, version, f"{prefix} {_PRUNED} at version {version}: ")
-        remaining = union_of_roots(_fields_of(schema, pruned), ensure_named_fields_are_members(schema, fields))
-        pruned = remove(schema, before, difference_of_roots(_fields_of(schema, before), remaining))
+        remaining = union_of_roots(_extract_fields(schema, pruned), ensure_named_fields_are_members(schema, fields))
+        pruned = remove(schema, before, difference_of_roots(_extract_fields(schema, before), remaining))
     return pruned
 
 
-def _fields_of(schema: MergeSchema, value: Any) -> Trie:
+def _extract_fields(schema: MergeSchema, value: Any) -> Trie:
     return ensure_named_fields_are_members(schema, extract_applied_fields(schema, value) or LEAF)

@@ -16,7 +16,7 @@ def reconcile_field_set(schema: MergeSchema, fields: Trie) -> Trie:
     for element, node in fields.items():
         if not node:
             continue  # a leaf
-        child = _child_schema(schema, element)
+        child = _get_child_schema(schema, element)
         if child is None:
             continue
         is_atomic = child.atomic if child.is_map else not child.scalar and child.list_type == ATOMIC
@@ -34,7 +34,7 @@ def _is_deduced(schema: MergeSchema) -> bool:
     return not schema.fields and values is not None and values is not UNTYPED and values.scalar == "untyped"
 
 
-def _child_schema(schema: MergeSchema, element: str) -> MergeSchema | None:
+def _get_child_schema(schema: MergeSchema, element: str) -> MergeSchema | None:
     if schema.is_map:
         declared = schema.fields.get(element[2:]) if element[0] == "f" else None
         return declared[1] if declared is not None else schema.values

@@ -17,19 +17,19 @@ def format_document(resource: Resource, patched: Any, live: Object | None) -> st
     """
     if resource.custom:
         return gojson.dumps(patched).decode()
-    return _format_changed(patched, dict(_containers(resource.schema, live)))
+    return _format_changed(patched, dict(_list_containers(resource.schema, live)))
 
 
-def _containers(node: Node | None, live: Any) -> Iterator[tuple[int, Node | None]]:
+def _list_containers(node: Node | None, live: Any) -> Iterator[tuple[int, Node | None]]:
     """Yield the id and the schema node of each map and list of the live object."""
     if isinstance(live, dict):
         yield id(live), node
         for key, inner in live.items():
-            yield from _containers(_child(node, key), inner)
+            yield from _list_containers(_get_child(node, key), inner)
     elif isinstance(live, list):
         yield id(live), node
         for item in live:
-            yield from _containers(node.items if node is not None else None, item)
+            yield from _list_containers(node.items if node is not None else None, item)
 
 
 def _format_changed(value: Any, containers: dict[int, Node | None]) -> str:
@@ -50,12 +50,12 @@ def _format_unchanged(node: Node | None, value: Any) -> str:
         return gojson.dumps(value).decode()
     fields = [key for key in node.fields if key in value] if node is not None and node.fields else []
     order = fields + sorted(value.keys() - set(fields))
-    return _join_members([(key, _format_unchanged(_child(node, key), value[key])) for key in order])
+    return _join_members([(key, _format_unchanged(_get_child(node, key), value[key])) for key in order])
 
 
 def _join_members(members: list[tuple[str, str]]) -> str:
     return "{" + ",".join(f"{gojson.dumps(key).decode()}:{text}" for key, text in members) + "}"
 
 
-def _child(node: Node | None, key: str) -> Node | None:
+def _get_child(node: Node | None, key: str) -> Node | None:
     return node.child(key) if node is not None else None

@@ -54,16 +54,16 @@ def _decode_value(raw: bytes, owned: set[int]) -> Any:
     """Decode a value of the patch, and add the ids of its maps and lists to `owned`."""
     result: Any
     if raw[:1] == b"{":
-        result = {key: _decode_value(_text_of(item), owned) for key, item in _maps.decode(raw).items()}
+        result = {key: _decode_value(_get_text(item), owned) for key, item in _maps.decode(raw).items()}
     elif raw[:1] == b"[":
-        result = [_decode_value(_text_of(item), owned) for item in _lists.decode(raw)]
+        result = [_decode_value(_get_text(item), owned) for item in _lists.decode(raw)]
     else:
         return None if raw == b"null" else _RawScalar(raw)
     owned.add(id(result))
     return result
 
 
-def _text_of(raw: msgspec.Raw) -> bytes:
+def _get_text(raw: msgspec.Raw) -> bytes:
     return bytes(raw).strip()
 
 
@@ -78,7 +78,7 @@ def _to_plain(value: Any, owned: set[int]) -> Any:
     return value
 
 
-def _copy(value: Any, owned: set[int]) -> Any:
+def _copy_value(value: Any, owned: set[int]) -> Any:
     """Copy the parts of a value that are in `owned`. Go copies by encoding, which escapes characters in raw scalars."""
     result: Any
     if type(value) is _RawScalar:
@@ -86,9 +86,9 @@ def _copy(value: Any, owned: set[int]) -> Any:
     if id(value) not in owned:
         return value
     if isinstance(value, dict):
-        result = {key: None if item is _NULL else _copy(item, owned) for key, item in value.items()}
+        result = {key: None if item is _NULL else _copy_value(item, owned) for key, item in value.items()}
     else:
-        result = [None if item is _NULL else _copy(item, owned) for item in value]
+        result = [None if item is _NULL else _copy_value(item, owned) for item in value]
     owned.add(id(result))
     return result
 
@@ -147,47 +147,47 @@ def _type_error(body: bytes, list_type: str, item_type: str) -> str:
 
 def _apply_operation(root: list[Any], operation: Operation, owned: set[int]) -> int:
     """Apply one operation of the patch to the document in `root`. Return how many bytes it copied."""
-    kind = _text(operation, "op") or "unknown"
+    kind = _get_string(operation, "op") or "unknown"
     if kind not in ("add", "remove", "replace", "move", "copy", "test"):
         raise CannotApply(f"Unexpected kind: {kind}")
-    path = _text(operation, "path")
+    path = _get_string(operation, "path")
     if path is None:
         raise CannotApply(f"{kind} operation failed to decode path: missing value")
     if kind == "test":
-        _test(root, path, operation, owned)
+        _test_value(root, path, operation, owned)
     elif kind == "replace" and path == "":
-        root[0] = _value(operation, owned)
+        root[0] = _get_value(operation, owned)
     elif kind in ("add", "replace"):
-        parent, key = _parent(root, path, kind, owned)
-        (_add if kind == "add" else _replace)(parent, key, _value(operation, owned), path)
+        parent, key = _find_parent(root, path, kind, owned)
+        (_add_item if kind == "add" else _replace_item)(parent, key, _get_value(operation, owned), path)
     elif kind == "remove":
-        parent, key = _parent(root, path, kind, owned)
-        _remove(parent, key, path)
+        parent, key = _find_parent(root, path, kind, owned)
+        _remove_item(parent, key, path)
     else:
         return _move_or_copy(root, kind, path, operation, owned)
     return 0
 
 
 def _move_or_copy(root: list[Any], kind: str, path: str, operation: Operation, owned: set[int]) -> int:
-    source = _text(operation, "from")
+    source = _get_string(operation, "from")
     if source is None:
         raise CannotApply(f"{kind} operation failed to decode from: operation, missing from field: missing value")
-    parent, key = _parent(root, source, kind, owned, "from path")
-    value = _get(parent, key, source)
+    parent, key = _find_parent(root, source, kind, owned, "from path")
+    value = _get_item(parent, key, source)
     if kind == "move":
-        _remove(parent, key, source)
+        _remove_item(parent, key, source)
     if value is _ABSENT:
         value = None
-    target, name = _parent(root, path, kind, owned, "destination path")
+    target, name = _find_parent(root, path, kind, owned, "destination path")
     if kind == "copy" and isinstance(value, dict | list):
-        value = _copy(_get(parent, key, source), owned)  # Copy it again: the destination may be inside it.
+        value = _copy_value(_get_item(parent, key, source), owned)  # Copy it again: the destination may be inside it.
     elif kind == "copy":
-        value = _copy(value, owned)
-    _add(target, name, value, path)
+        value = _copy_value(value, owned)
+    _add_item(target, name, value, path)
     return len(gojson.dumps(_to_plain(value, owned))) if kind == "copy" and value is not None else 0
 
 
-def _text(operation: Operation, key: str) -> str | None:
+def _get_string(operation: Operation, key: str) -> str | None:
     raw = operation.get(key)
     if raw is None:
         return None
@@ -197,15 +197,15 @@ def _text(operation: Operation, key: str) -> str | None:
         return "unknown" if key == "op" else None
 
 
-def _value(operation: Operation, owned: set[int]) -> Any:
+def _get_value(operation: Operation, owned: set[int]) -> Any:
     raw = operation.get("value")
     if raw is None:
         return None
-    value = _decode_value(_text_of(raw), owned)
+    value = _decode_value(_get_text(raw), owned)
     return _NULL if value is None else value
 
 
-def _parent(root: list[Any], path: str, kind: str, owned: set[int], path_name: str = "path") -> tuple[Any, str]:
+def _find_parent(root: list[Any], path: str, kind: str, owned: set[int], path_name: str = "path") -> tuple[Any, str]:
     """Return the map or list that holds the last part of a path, and that last part. Add the container to `owned`."""
     parts = path.split("/")
     if len(parts) < 2:
@@ -214,12 +214,12 @@ def _parent(root: list[Any], path: str, kind: str, owned: set[int], path_name: s
     at: Any = 0
     for part in ["", *parts[1:-1]][1:]:
         current = _copy_before_write(container, at, owned)
-        following = _get(current, _unescape(part), path)
+        following = _get_item(current, _unescape(part), path)
         if not isinstance(following, dict | list):
             raise CannotApply(f'{kind} operation does not apply: doc is missing {path_name}: "{path}": missing value')
         container, at = (
             current,
-            (_index(current, _unescape(part), path) if isinstance(current, list) else _unescape(part)),
+            (_parse_index(current, _unescape(part), path) if isinstance(current, list) else _unescape(part)),
         )
     return _copy_before_write(container, at, owned), _unescape(parts[-1])
 
@@ -237,7 +237,7 @@ def _unescape(part: str) -> str:
     return part.replace("~1", "/").replace("~0", "~")
 
 
-def _index(items: list[Any], key: str, path: str, limit: int | None = None) -> int:
+def _parse_index(items: list[Any], key: str, path: str, limit: int | None = None) -> int:
     if not _NUMBER.match(key):
         raise CannotApply(f"error in patch for path: '{path}': strconv.Atoi: parsing \"{key}\": invalid syntax")
     index = int(key)
@@ -247,29 +247,29 @@ def _index(items: list[Any], key: str, path: str, limit: int | None = None) -> i
     return index + size if index < 0 else index
 
 
-def _get(container: Any, key: str, path: str) -> Any:
+def _get_item(container: Any, key: str, path: str) -> Any:
     if isinstance(container, list):
-        return container[_index(container, key, path)]
+        return container[_parse_index(container, key, path)]
     return container.get(key, _ABSENT) if isinstance(container, dict) else _ABSENT
 
 
-def _add(container: Any, key: str, value: Any, path: str) -> None:
+def _add_item(container: Any, key: str, value: Any, path: str) -> None:
     if isinstance(container, dict):
         container[key] = value
     elif key == "-":
         container.append(value)
     else:
-        container.insert(_index(container, key, path, len(container) + 1), value)
+        container.insert(_parse_index(container, key, path, len(container) + 1), value)
 
 
-def _replace(container: Any, key: str, value: Any, path: str) -> None:
+def _replace_item(container: Any, key: str, value: Any, path: str) -> None:
     if isinstance(container, dict):
         container[key] = value
     else:
-        container[_index(container, key, path)] = value
+        container[_parse_index(container, key, path)] = value
 
 
-def _remove(container: Any, key: str, path: str) -> None:
+def _remove_item(container: Any, key: str, path: str) -> None:
     if isinstance(container, dict):
         if key not in container:
             raise CannotApply(
@@ -277,10 +277,10 @@ def _remove(container: Any, key: str, path: str) -> None:
             )
         del container[key]
     else:
-        del container[_index(container, key, path)]
+        del container[_parse_index(container, key, path)]
 
 
-def _test(root: list[Any], path: str, operation: Operation, owned: set[int]) -> None:
+def _test_value(root: list[Any], path: str, operation: Operation, owned: set[int]) -> None:
     """Raise CannotApply unless the value at `path` equals that of the operation.
 
     Containers on the path are added to `owned`, which changes how an error shows the document.
@@ -290,14 +290,14 @@ def _test(root: list[Any], path: str, operation: Operation, owned: set[int]) -> 
         if not _equals_raw(root[0], operation.get("value", msgspec.Raw(b"null"))):
             raise failed
         return
-    parent, key = _parent(root, path, "test", owned)
-    value = _get(parent, key, path)
+    parent, key = _find_parent(root, path, "test", owned)
+    value = _get_item(parent, key, path)
     raw = operation.get("value")
     if value is None or value is _ABSENT:
         if raw is not None and bytes(raw).strip() != b"null":
             raise failed
     elif value is _NULL:
-        if raw is None or _text_of(raw) != b"null":
+        if raw is None or _get_text(raw) != b"null":
             raise failed
     elif raw is None or not _equals_raw(value, raw):
         raise failed
@@ -305,7 +305,7 @@ def _test(root: list[Any], path: str, operation: Operation, owned: set[int]) -> 
 
 def _equals_raw(value: Any, raw: msgspec.Raw) -> bool:
     """Return whether Go's encoding of a value has these bytes. Maps and lists are compared item by item."""
-    text = _text_of(raw)
+    text = _get_text(raw)
     if isinstance(value, dict):
         if text[:1] != b"{":
             return False

@@ -28,16 +28,16 @@ class BadFormat(StrategicError):
 
 def apply(node: Node, original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     """Return `original` with the patch merged into it. Neither argument is changed. Raises StrategicError."""
-    return _map(node, original, patch)
+    return _merge_maps(node, original, patch)
 
 
-def _map(node: Node | None, original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+def _merge_maps(node: Node | None, original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     if _PATCH in patch:
         if patch[_PATCH] == "replace":
             return {key: value for key, value in patch.items() if key != _PATCH}
         if patch[_PATCH] == "delete":
             return {}
-        raise StrategicError(_unknown_directive(patch))
+        raise StrategicError(_format_unknown_directive(patch))
     result = dict(original)
     rest = dict(patch)
     if _RETAIN in rest:
@@ -59,12 +59,12 @@ def _map(node: Node | None, original: dict[str, Any], patch: dict[str, Any]) -> 
             if not deleting:
                 _set_value(result, key, _drop_nulls(value))
             continue
-        child = _child(node, key)
+        child = _get_child(node, key)
         if type(value) is dict:
-            replace = child is not None and "replace" in _strategies(child)
-            result[key] = value if replace else _map(child, result[key], value)
+            replace = child is not None and "replace" in _get_strategies(child)
+            result[key] = value if replace else _merge_maps(child, result[key], value)
         elif type(value) is list:
-            result[key] = _list(child, result[key], value, deleting)
+            result[key] = _merge_lists(child, result[key], value, deleting)
         else:
             _set_value(result, key, value)
     return result
@@ -89,12 +89,12 @@ def _merge_in_order(node: Node | None, result: dict[str, Any], rest: dict[str, A
     """Merge the list of a $setElementOrder directive, and sort its items in the order of the directive."""
     order = rest.pop(key) or []
     key = key.removeprefix(_ORDER)
-    child = _child(node, key)
+    child = _get_child(node, key)
     merge_key = child.go.merge_key if child is not None else ""
     before, patch = result.get(key), rest.get(key)
     for value in (order, before, patch):
         if value is not None and type(value) is not list:
-            raise StrategicError(f"expected a []interface {{}}, but received a {_go_kind(value)}")
+            raise StrategicError(f"expected a []interface {{}}, but received a {_get_go_kind(value)}")
     if merge_key:
         _expect_merge_keys(order, merge_key)
     _expect_same_order(patch or [], order, merge_key)
@@ -105,10 +105,10 @@ def _merge_in_order(node: Node | None, result: dict[str, Any], rest: dict[str, A
     elif before is None:
         merged = _drop_directives(patch)
     else:
-        merged = _list(child, before, patch, False)
-    listed = [_identity(item, merge_key) for item in order]
-    patched = [item for item in merged or () if _identity(item, merge_key) in listed]
-    unpatched = [item for item in merged or () if _identity(item, merge_key) not in listed]
+        merged = _merge_lists(child, before, patch, False)
+    listed = [_get_identity(item, merge_key) for item in order]
+    patched = [item for item in merged or () if _get_identity(item, merge_key) in listed]
+    unpatched = [item for item in merged or () if _get_identity(item, merge_key) not in listed]
     result[key] = _interleave(patched, unpatched, order, before or [], merge_key)
     rest.pop(key, None)
 
@@ -118,7 +118,7 @@ def _expect_merge_keys(order: list[Any], merge_key: str) -> None:
         if type(item) is not dict:
             raise StrategicError(f"value for key {index} is not a map")
         if merge_key not in item:
-            raise StrategicError(_missing_merge_key(item, merge_key))
+            raise StrategicError(_format_missing_merge_key(item, merge_key))
 
 
 def _expect_same_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
@@ -126,7 +126,7 @@ def _expect_same_order(patch: list[Any], order: list[Any], merge_key: str) -> No
     remaining = [item for item in patch if not (type(item) is dict and item.get(_PATCH) == "delete")]
     at = 0
     for item in order:
-        if at < len(remaining) and _identity(remaining[at], merge_key) == _identity(item, merge_key):
+        if at < len(remaining) and _get_identity(remaining[at], merge_key) == _get_identity(item, merge_key):
             at += 1
     if at < len(remaining):
         message = (
@@ -135,8 +135,8 @@ def _expect_same_order(patch: list[Any], order: list[Any], merge_key: str) -> No
         raise StrategicError(message)
 
 
-def _list(node: Node | None, original: list[Any], patch: list[Any], deleting: bool) -> list[Any]:
-    if node is None or not (deleting or "merge" in _strategies(node)):
+def _merge_lists(node: Node | None, original: list[Any], patch: list[Any], deleting: bool) -> list[Any]:
+    if node is None or not (deleting or "merge" in _get_strategies(node)):
         return patch
     if not original and not patch:
         return original
@@ -146,7 +146,7 @@ def _list(node: Node | None, original: list[Any], patch: list[Any], deleting: bo
             return [item for item in original if item not in patch]
         unique: dict[Any, Any] = {}
         for item in [*original, *patch]:
-            unique.setdefault(_identity(item, ""), item)
+            unique.setdefault(_get_identity(item, ""), item)
         merged = list(unique.values())
     else:
         if not all(type(item) is dict for item in [*original, *patch]):
@@ -155,9 +155,9 @@ def _list(node: Node | None, original: list[Any], patch: list[Any], deleting: bo
             raise StrategicError(f"cannot merge lists without merge key for {node.go.type}")
         original, patch = _apply_item_directives(original, patch, merge_key)
         merged = _merge_by_key(node, original, patch, merge_key)
-    listed = [_identity(item, merge_key) for item in patch]
-    patched = [item for item in merged if _identity(item, merge_key) in listed]
-    unpatched = [item for item in merged if _identity(item, merge_key) not in listed]
+    listed = [_get_identity(item, merge_key) for item in patch]
+    patched = [item for item in merged if _get_identity(item, merge_key) in listed]
+    unpatched = [item for item in merged if _get_identity(item, merge_key) not in listed]
     return _interleave(patched, unpatched, patch, original, merge_key)
 
 
@@ -170,14 +170,14 @@ def _apply_item_directives(original: list[Any], patch: list[Any], merge_key: str
             plain.append(item)
         elif directive == "delete":
             if merge_key not in item:
-                raise StrategicError(_missing_merge_key(item, merge_key))
-            original = [old for old in original if _identity(old, merge_key) != _identity(item, merge_key)]
+                raise StrategicError(_format_missing_merge_key(item, merge_key))
+            original = [old for old in original if _get_identity(old, merge_key) != _get_identity(item, merge_key)]
         elif directive == "replace":
             replace = True
         elif directive == "merge":
             raise StrategicError("merging lists cannot yet be specified in the patch")
         else:
-            raise StrategicError(_unknown_directive(item))
+            raise StrategicError(_format_unknown_directive(item))
     return (plain, []) if replace else (original, plain)
 
 
@@ -185,10 +185,10 @@ def _merge_by_key(node: Node, original: list[Any], patch: list[Any], merge_key: 
     result = list(original)
     for item in patch:
         if merge_key not in item:
-            raise StrategicError(_missing_merge_key(item, merge_key))
+            raise StrategicError(_format_missing_merge_key(item, merge_key))
         for index, old in enumerate(result):
             if merge_key in old and old[merge_key] == item[merge_key]:
-                result[index] = _map(node.items, old, item)
+                result[index] = _merge_maps(node.items, old, item)
                 break
         else:
             result.append(item)
@@ -202,36 +202,36 @@ def _interleave(
 
     An unpatched item comes before the first patched item that it preceded in the live list.
     """
-    listed = [_identity(item, merge_key) for item in order]
+    listed = [_get_identity(item, merge_key) for item in order]
     positions: dict[Any, int] = {}
     for index, item in enumerate(live):
-        positions.setdefault(_identity(item, merge_key), index)
-    patched = sorted(patched, key=lambda item: listed.index(_identity(item, merge_key)))
-    remaining = sorted(unpatched, key=lambda item: positions.get(_identity(item, merge_key), -1))
+        positions.setdefault(_get_identity(item, merge_key), index)
+    patched = sorted(patched, key=lambda item: listed.index(_get_identity(item, merge_key)))
+    remaining = sorted(unpatched, key=lambda item: positions.get(_get_identity(item, merge_key), -1))
     result: list[Any] = []
     for item in patched:
-        position = positions.get(_identity(item, merge_key))
+        position = positions.get(_get_identity(item, merge_key))
         while (
             remaining
             and position is not None
-            and positions.get(_identity(remaining[0], merge_key), position) < position
+            and positions.get(_get_identity(remaining[0], merge_key), position) < position
         ):
             result.append(remaining.pop(0))
         result.append(item)
     return result + remaining
 
 
-def _identity(item: Any, merge_key: str) -> Any:
+def _get_identity(item: Any, merge_key: str) -> Any:
     value = item.get(merge_key) if type(item) is dict else item
     return format_go(value) if type(value) in (dict, list) else value  # A merge key should not be a map or a list.
 
 
-def _child(node: Node | None, key: str) -> Node | None:
+def _get_child(node: Node | None, key: str) -> Node | None:
     child = node.child(key) if node is not None else None
     return child if child is not None and child.go is not None else None
 
 
-def _strategies(node: Node) -> tuple[str, ...]:
+def _get_strategies(node: Node) -> tuple[str, ...]:
     strategies: tuple[str, ...] = node.go.strategy
     return strategies
 
@@ -266,18 +266,18 @@ def _drop_nulls(value: Any) -> Any:
     return value
 
 
-def _unknown_directive(item: dict[str, Any]) -> str:
+def _format_unknown_directive(item: dict[str, Any]) -> str:
     directive = item[_PATCH]
     if type(directive) is not str:  # Go prints a value that is not a string this way.
-        directive = f"%!s({_go_kind(directive)}={format_go(directive)})" if directive is not None else "%!s(<nil>)"
+        directive = f"%!s({_get_go_kind(directive)}={format_go(directive)})" if directive is not None else "%!s(<nil>)"
     return f"unknown patch type: {directive} in map: {format_go(item)}"
 
 
-def _missing_merge_key(item: Any, merge_key: str) -> str:
+def _format_missing_merge_key(item: Any, merge_key: str) -> str:
     return f"map: {format_go(item)} does not contain declared merge key: {merge_key}"
 
 
-def _go_kind(value: Any) -> str:
+def _get_go_kind(value: Any) -> str:
     return {
         dict: "map[string]interface {}",
         list: "[]interface {}",

@@ -59,18 +59,18 @@ _Read = Callable[[_Field, bytes, int, int, Object, int], int]
 
 
 @cache
-def _fields(name: str) -> dict[int, _Field]:
+def _get_fields(name: str) -> dict[int, _Field]:
     fields = {}
     for fact in FIELDS[name] if name in FIELDS else builtin.table()["types"][name]["f"]:
         if "p" in fact:
             key = fact.get("n", "")
-            node = _node_of_type(fact["t"])
+            node = _get_node_of_type(fact["t"])
             go = fact.get("g") or key[:1].upper() + key[1:] or node.go.struct
             fields[int(fact["p"].partition(",")[2])] = _Field(key, go, node)
     return fields
 
 
-def _node_of_type(name: str) -> Node:
+def _get_node_of_type(name: str) -> Node:
     if name not in FIELDS:
         return builtin.schema_of_type(name)
     go = builtin.Go("struct", name)
@@ -82,7 +82,7 @@ def _read_message(name: str, data: bytes, message: Object, depth: int) -> None:
     """Add the fields of an encoded message to `message`, which may have the fields of an earlier occurrence."""
     if depth > MAX_DEPTH:
         raise ProtoError("exceeded max depth")
-    fields = _fields(name)
+    fields = _get_fields(name)
     short_name = name.rpartition(".")[2]
     at, end = 0, len(data)
     while at < end:

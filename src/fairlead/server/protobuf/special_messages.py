@@ -17,37 +17,41 @@ Object = dict[str, Any]
 _SCHEMA = "*apiextensions.v1.JSONSchemaProps"
 
 
-def _fields(*fields: tuple[str, str, str]) -> list[dict[str, str]]:
+def _number_fields(*fields: tuple[str, str, str]) -> list[dict[str, str]]:
     """Return rows of FIELDS for (JSON name, Go name, type) tuples in the order of their field numbers."""
     return [{"n": key, "g": go, "t": type_, "p": f",{at}"} for at, (key, go, type_) in enumerate(fields, 1)]
 
 
 FIELDS: Final[dict[str, list[dict[str, str]]]] = {
-    "runtime.TypeMeta": _fields(("apiVersion", "APIVersion", "string"), ("kind", "Kind", "string")),
-    "runtime.Unknown": _fields(
+    "runtime.TypeMeta": _number_fields(("apiVersion", "APIVersion", "string"), ("kind", "Kind", "string")),
+    "runtime.Unknown": _number_fields(
         ("typeMeta", "TypeMeta", "runtime.TypeMeta"), ("raw", "Raw", "bytes"),
         ("contentEncoding", "ContentEncoding", "string"), ("contentType", "ContentType", "string"),
     ),
-    "resource.Quantity": _fields(("string", "String_", "string")),
-    "meta.v1.Timestamp": _fields(("seconds", "Seconds", "int64"), ("nanos", "Nanos", "int32")),
-    "meta.v1.Duration": _fields(("duration", "Duration", "int64")),
-    "meta.v1.FieldsV1": _fields(("raw", "Raw", "bytes")),
-    "runtime.RawExtension": _fields(("raw", "Raw", "bytes")),
-    "intstr.IntOrString": _fields(
+    "resource.Quantity": _number_fields(("string", "String_", "string")),
+    "meta.v1.Timestamp": _number_fields(("seconds", "Seconds", "int64"), ("nanos", "Nanos", "int32")),
+    "meta.v1.Duration": _number_fields(("duration", "Duration", "int64")),
+    "meta.v1.FieldsV1": _number_fields(("raw", "Raw", "bytes")),
+    "runtime.RawExtension": _number_fields(("raw", "Raw", "bytes")),
+    "intstr.IntOrString": _number_fields(
         ("type", "Type", "int64"), ("intVal", "IntVal", "int32"), ("strVal", "StrVal", "string")
     ),
-    "v1.JSONSchemaPropsOrBool": _fields(("allows", "Allows", "bool"), ("schema", "Schema", _SCHEMA)),
-    "v1.JSONSchemaPropsOrArray": _fields(("schema", "Schema", _SCHEMA), ("schemas", "JSONSchemas", f"[]{_SCHEMA[1:]}")),
-    "v1.JSONSchemaPropsOrStringArray": _fields(("schema", "Schema", _SCHEMA), ("property", "Property", "[]string")),
-    "v1.ExtraValue": _fields(("items", "Items", "[]string")),
+    "v1.JSONSchemaPropsOrBool": _number_fields(("allows", "Allows", "bool"), ("schema", "Schema", _SCHEMA)),
+    "v1.JSONSchemaPropsOrArray": _number_fields(
+        ("schema", "Schema", _SCHEMA), ("schemas", "JSONSchemas", f"[]{_SCHEMA[1:]}")
+    ),
+    "v1.JSONSchemaPropsOrStringArray": _number_fields(
+        ("schema", "Schema", _SCHEMA), ("property", "Property", "[]string")
+    ),
+    "v1.ExtraValue": _number_fields(("items", "Items", "[]string")),
 }  # fmt: skip
 
 
-def _time(message: Object) -> str | None:
+def _convert_time(message: Object) -> str | None:
     return _format_time(message.get("seconds", 0) * 10**6, "seconds")
 
 
-def _micro_time(message: Object) -> str | None:
+def _convert_micro_time(message: Object) -> str | None:
     nanos = message.get("nanos", 0)
     microseconds = -(-nanos // 1000) if nanos < 0 else nanos // 1000
     return _format_time(message.get("seconds", 0) * 10**6 + microseconds, "microseconds")
@@ -66,7 +70,7 @@ def _format_time(microseconds: int, precision: str) -> str | None:
 _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 
 
-def _quantity(message: Object) -> str:
+def _convert_quantity(message: Object) -> str:
     if "string" not in message:
         return "0"
     text: str = message["string"]
@@ -77,7 +81,7 @@ def _quantity(message: Object) -> str:
     return text
 
 
-def _int_or_string(message: Object) -> int | str:
+def _convert_int_or_string(message: Object) -> int | str:
     union_type = message.get("type", 0)
     if union_type not in (0, 1):
         raise ProtoError("impossible IntOrString.Type")
@@ -85,7 +89,7 @@ def _int_or_string(message: Object) -> int | str:
     return value
 
 
-def _json(message: Object) -> Any:
+def _convert_json(message: Object) -> Any:
     raw = base64.b64decode(message.get("raw", ""))
     if not raw:
         return None
@@ -95,36 +99,36 @@ def _json(message: Object) -> Any:
         raise ProtoError(str(error)) from None
 
 
-def _fields_v1(message: Object) -> Any:
+def _convert_fields_v1(message: Object) -> Any:
     try:
-        return _json(message)
+        return _convert_json(message)
     except ProtoError:  # A real server does not decode managedFields here either.
         return None
 
 
-def _or_bool(message: Object) -> Any:
+def _convert_schema_or_bool(message: Object) -> Any:
     return message.get("schema", message.get("allows", False))
 
 
-def _or_array(message: Object) -> Any:
+def _convert_schema_or_array(message: Object) -> Any:
     return message.get("schemas") or message.get("schema")
 
 
-def _or_strings(message: Object) -> Any:
+def _convert_schema_or_strings(message: Object) -> Any:
     return message.get("property") or message.get("schema")
 
 
 # For each kind of `builtin.json`: the type of its message, and the function that converts the message to JSON.
 SPECIAL_MESSAGES: Final[dict[str, tuple[str, Callable[[Object], Any]]]] = {
-    "Quantity": ("resource.Quantity", _quantity),
-    "Time": ("meta.v1.Timestamp", _time),
-    "MicroTime": ("meta.v1.Timestamp", _micro_time),
+    "Quantity": ("resource.Quantity", _convert_quantity),
+    "Time": ("meta.v1.Timestamp", _convert_time),
+    "MicroTime": ("meta.v1.Timestamp", _convert_micro_time),
     "Duration": ("meta.v1.Duration", lambda message: times.format_duration(message.get("duration", 0))),
-    "IntOrString": ("intstr.IntOrString", _int_or_string),
-    "Raw": ("runtime.RawExtension", _json),
-    "FieldsV1": ("meta.v1.FieldsV1", _fields_v1),
-    "SchemaOrBool": ("v1.JSONSchemaPropsOrBool", _or_bool),
-    "SchemaOrArray": ("v1.JSONSchemaPropsOrArray", _or_array),
-    "SchemaOrStrings": ("v1.JSONSchemaPropsOrStringArray", _or_strings),
+    "IntOrString": ("intstr.IntOrString", _convert_int_or_string),
+    "Raw": ("runtime.RawExtension", _convert_json),
+    "FieldsV1": ("meta.v1.FieldsV1", _convert_fields_v1),
+    "SchemaOrBool": ("v1.JSONSchemaPropsOrBool", _convert_schema_or_bool),
+    "SchemaOrArray": ("v1.JSONSchemaPropsOrArray", _convert_schema_or_array),
+    "SchemaOrStrings": ("v1.JSONSchemaPropsOrStringArray", _convert_schema_or_strings),
     "list": ("v1.ExtraValue", lambda message: message.get("items", [])),  # A list can be the value of a map.
 }

@@ -73,27 +73,27 @@ def to_v1(obj: Object) -> Object:
     current, conditions = status.pop("currentMetrics", None) or [], status.pop("conditions", None)
     other_metrics = []
     for metric in metrics:
-        utilization = _cpu_utilization(metric, "target")
+        utilization = _find_cpu_utilization(metric, "target")
         if utilization is None:
-            other_metrics.append(_metric_to_v1(metric, _TARGETS))
+            other_metrics.append(_convert_metric_to_v1(metric, _TARGETS))
         else:
             spec.setdefault("targetCPUUtilizationPercentage", utilization)
     for metric in current:
-        utilization = _cpu_utilization(metric, "current")
+        utilization = _find_cpu_utilization(metric, "current")
         if utilization is not None:
             status.setdefault("currentCPUUtilizationPercentage", utilization)
     annotations = {
         _METRICS: other_metrics,
-        _CURRENT: [_metric_to_v1(metric, _CURRENTS) for metric in current],
+        _CURRENT: [_convert_metric_to_v1(metric, _CURRENTS) for metric in current],
         _BEHAVIOR: _capitalize_behavior(behavior) if behavior else None,
-        _CONDITIONS: conditions and [_pick(condition, _CONDITION) for condition in conditions],
+        _CONDITIONS: conditions and [_pick_fields(condition, _CONDITION) for condition in conditions],
     }
     texts = {
         name: json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         for name, value in annotations.items()
         if value
     }
-    return _build(obj, "autoscaling/v1", spec, status, texts)
+    return _build_object(obj, "autoscaling/v1", spec, status, texts)
 
 
 def to_v2(obj: Object) -> Object:
@@ -108,25 +108,30 @@ def to_v2(obj: Object) -> Object:
     )
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
     metrics = (
-        _read(annotations, _METRICS, lambda metrics: [_metric_to_v2(metric, _TARGETS) for metric in metrics]) or []
+        _read_annotation(
+            annotations, _METRICS, lambda metrics: [_convert_metric_to_v2(metric, _TARGETS) for metric in metrics]
+        )
+        or []
     )
     if utilization is not None or not metrics:
         percent = _DEFAULT_UTILIZATION if utilization is None else utilization
-        metrics.append(_cpu_metric("target", {"type": "Utilization", "averageUtilization": percent}))
+        metrics.append(_build_cpu_metric("target", {"type": "Utilization", "averageUtilization": percent}))
     spec["metrics"] = metrics
-    if behavior := _read(annotations, _BEHAVIOR, _uncapitalize):
+    if behavior := _read_annotation(annotations, _BEHAVIOR, _uncapitalize):
         spec["behavior"] = behavior
-    measured = _read(annotations, _CURRENT, lambda metrics: [_metric_to_v2(metric, _CURRENTS) for metric in metrics])
+    measured = _read_annotation(
+        annotations, _CURRENT, lambda metrics: [_convert_metric_to_v2(metric, _CURRENTS) for metric in metrics]
+    )
     if measured is None and current is not None:
-        measured = [_cpu_metric("current", {"averageUtilization": current})]
+        measured = [_build_cpu_metric("current", {"averageUtilization": current})]
     if measured is not None:
         status["currentMetrics"] = measured
-    if conditions := _read(annotations, _CONDITIONS, list):
+    if conditions := _read_annotation(annotations, _CONDITIONS, list):
         status["conditions"] = conditions
-    return _build(obj, "autoscaling/v2", spec, status, {})
+    return _build_object(obj, "autoscaling/v2", spec, status, {})
 
 
-def _build(obj: Object, api_version: str, spec: Object, status: Object, texts: dict[str, str]) -> Object:
+def _build_object(obj: Object, api_version: str, spec: Object, status: Object, texts: dict[str, str]) -> Object:
     metadata = dict(obj.get("metadata") or {})
     reserved = (_METRICS, _CURRENT, _CONDITIONS, _BEHAVIOR)
     annotations = {
@@ -137,7 +142,7 @@ def _build(obj: Object, api_version: str, spec: Object, status: Object, texts: d
     return {**obj, "apiVersion": api_version, "metadata": metadata, "spec": spec, "status": status}
 
 
-def _read(annotations: dict[str, str], name: str, convert: Callable[[Any], Any]) -> Any:
+def _read_annotation(annotations: dict[str, str], name: str, convert: Callable[[Any], Any]) -> Any:
     """Return the JSON value of an annotation after `convert`, or None if it is absent or cannot be parsed."""
     try:
         return convert(json.loads(annotations[name])) if name in annotations else None
@@ -145,12 +150,12 @@ def _read(annotations: dict[str, str], name: str, convert: Callable[[Any], Any])
         return None
 
 
-def _pick(value: Object, keys: tuple[str, ...]) -> Object:
+def _pick_fields(value: Object, keys: tuple[str, ...]) -> Object:
     """Return the fields `keys` of a value in the order in which Go writes them."""
     return {key: value[key] for key in keys if key in value}
 
 
-def _cpu_utilization(metric: Object, key: str) -> int | None:
+def _find_cpu_utilization(metric: Object, key: str) -> int | None:
     """Return the average CPU utilization of a metric, for which v1 has a field, or None for another metric."""
     source = metric.get("resource") or {}
     if metric.get("type") != "Resource" or source.get("name") != "cpu":
@@ -159,11 +164,11 @@ def _cpu_utilization(metric: Object, key: str) -> int | None:
     return percent
 
 
-def _cpu_metric(key: str, value: Object) -> Object:
+def _build_cpu_metric(key: str, value: Object) -> Object:
     return {"type": "Resource", "resource": {"name": "cpu", key: value}}
 
 
-def _metric_to_v1(metric: Object, table: dict[str, Any]) -> Object:
+def _convert_metric_to_v1(metric: Object, table: dict[str, Any]) -> Object:
     out: Object = {"type": metric.get("type")}
     for kind, pairs in table.items():
         source = metric.get(kind)
@@ -173,12 +178,12 @@ def _metric_to_v1(metric: Object, table: dict[str, Any]) -> Object:
         for old, path in pairs:
             value = lookup(source, path)
             if value is not None or f"{kind}.{old}" in _WRITTEN_WHEN_EMPTY:
-                converted[old] = "0" if value is None else _pick(value, _REFERENCE) if old == "target" else value
+                converted[old] = "0" if value is None else _pick_fields(value, _REFERENCE) if old == "target" else value
         out[kind] = converted
     return out
 
 
-def _metric_to_v2(metric: Object, table: dict[str, Any]) -> Object:
+def _convert_metric_to_v2(metric: Object, table: dict[str, Any]) -> Object:
     out: Object = {"type": metric.get("type")}
     for kind, pairs in table.items():
         source = metric.get(kind)

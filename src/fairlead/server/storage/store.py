@@ -83,7 +83,7 @@ class ObjectTable:
             if bucket is None:
                 continue
             names = self._names[prefix[:-1]].names()
-            for index in range(_first_index(names, prefix, start), len(names)):
+            for index in range(_find_first_index(names, prefix, start), len(names)):
                 if (stored := bucket.get(names[index])) is not None:
                     yield prefix + names[index], stored
 
@@ -107,7 +107,7 @@ class ObjectTable:
         for prefix in self._find_prefixes(namespace, start):
             if (sorted_names := self._names.get(prefix[:-1])) is not None:
                 names = sorted_names.names()
-                total += len(names) - _first_index(names, prefix, start)
+                total += len(names) - _find_first_index(names, prefix, start)
         for key, stored in self._find_changed(namespace, version).items():
             if key >= start:
                 space, _, name = key.rpartition("/")
@@ -170,7 +170,7 @@ class ObjectTable:
 
     def record(self, event: ChangeEvent) -> None:
         """Apply a new change to the table, add it to the history, and wake the watches."""
-        self._set(event.namespace, event.name, None if event.type == "DELETED" else event.stored)
+        self._set_object(event.namespace, event.name, None if event.type == "DELETED" else event.stored)
         self._recent.add(event.stored)
         self.events.append(event)
         self._versions.append(event.version)
@@ -191,7 +191,7 @@ class ObjectTable:
         metadata = stored.object["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         if stored.version <= self.compacted_version:
-            self._set(namespace, name, stored)
+            self._set_object(namespace, name, stored)
             self._recent.add(stored)
             return
         previous = self.get(namespace, name)
@@ -201,7 +201,7 @@ class ObjectTable:
     def undo(self, event: ChangeEvent) -> None:
         """Undo the newest change of the table, which must be `event`."""
         assert self.events[-1] is event
-        self._set(event.namespace, event.name, event.previous)
+        self._set_object(event.namespace, event.name, event.previous)
         self.events.pop()
         self._versions.pop()
 
@@ -226,7 +226,7 @@ class ObjectTable:
             self._waking = self._waiters[0][1].get_loop()
             self._waking.call_soon(self._wake_waiters)
 
-    def _set(self, namespace: str, name: str, stored: Stored | None) -> None:
+    def _set_object(self, namespace: str, name: str, stored: Stored | None) -> None:
         bucket = self.objects.get(namespace)
         if stored is None:
             assert bucket is not None
@@ -253,7 +253,7 @@ class ObjectTable:
         self.compacted_version = max(self.compacted_version, version)
 
 
-def _first_index(names: list[str], prefix: str, start: str) -> int:
+def _find_first_index(names: list[str], prefix: str, start: str) -> int:
     """Return the index of the first name whose storage key is `start` or follows it."""
     if start.startswith(prefix):
         return bisect_left(names, start[len(prefix) :])

@@ -34,18 +34,18 @@ def expect_readable(resource: Resource, stored: Stored) -> Stored:
         return stored
     api_version = stored.object["apiVersion"]
     if schema(resource, api_version) is None:
-        raise unclassified(unreadable(api_version))
+        raise unclassified(format_unreadable_version(api_version))
     return stored
 
 
-def unreadable(api_version: str) -> str:
+def format_unreadable_version(api_version: str) -> str:
     """Return the error message for an object stored at `api_version`, a version that its CRD no longer has."""
     return f"request to convert CR from an invalid group/version: {api_version}"
 
 
-def not_listed(resource: Resource, api_version: str) -> StatusError:
+def build_unreadable_list_error(resource: Resource, api_version: str) -> StatusError:
     """Return the error for a list or watch of a kind that has an unreadable object."""
-    message = f"failed to list {resource.api_version}, Kind={resource.kind}: {unreadable(api_version)}"
+    message = f"failed to list {resource.api_version}, Kind={resource.kind}: {format_unreadable_version(api_version)}"
     return status_error(429, "TooManyRequests", f"storage is (re)initializing: {message}", {"retryAfterSeconds": 1})
 
 

@@ -45,9 +45,9 @@ def _parse(path: str) -> tuple[Step, ...]:
         elif path[at] == "." and (name := _NAME.match(path, at + 1)):
             steps.append(_child_step(name[0]))
             at = name.end()
-        elif found := _FILTER.match(path, at):
-            steps.append(_filter_step(found[1]))
-            at = found.end()
+        elif match := _FILTER.match(path, at):
+            steps.append(_filter_step(match[1]))
+            at = match.end()
         elif path[at] == "[" and (end := path.find("]", at)) > 0:
             steps += _bracket_steps(path[at + 1 : end])
             at = end + 1
@@ -58,12 +58,12 @@ def _parse(path: str) -> tuple[Step, ...]:
 
 def _child_step(name: str) -> Step:
     if name == "*":
-        return lambda values: [child for value in values for child in _children(value)]
+        return lambda values: [child for value in values for child in _list_children(value)]
     key = re.sub(r"\\(.)", r"\1", name)
     return lambda values: [value[key] for value in values if isinstance(value, dict) and key in value]
 
 
-def _children(value: Any) -> list[Any]:
+def _list_children(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []
@@ -71,7 +71,7 @@ def _children(value: Any) -> list[Any]:
 
 def _descend(values: list[Any]) -> list[Any]:
     """Return all non-empty maps and lists among the values and below them, each before its children."""
-    return [item for value in values if (children := _children(value)) for item in (value, *_descend(children))]
+    return [item for value in values if (children := _list_children(value)) for item in (value, *_descend(children))]
 
 
 def _bracket_steps(text: str) -> tuple[Step, ...]:
@@ -94,7 +94,7 @@ def _slice_step(first: str, last: str | None, step: str | None) -> Step:
     stop = start + 1 if is_index else int(last[1:]) if last and last[1:] else None
     stride = int(step[1:]) if step and step[1:] else 1
 
-    def items(values: list[Any]) -> list[Any]:
+    def select_items(values: list[Any]) -> list[Any]:
         selected: list[Any] = []
         for value in values:
             if value is None:
@@ -111,7 +111,7 @@ def _slice_step(first: str, last: str | None, step: str | None) -> Step:
             selected += value[begin:end:stride]
         return selected
 
-    return items
+    return select_items
 
 
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
@@ -157,12 +157,12 @@ def _parse_operand(text: str) -> Callable[[Any], list[Any]]:
     if text.startswith("@"):
         steps = _parse(text[1:])
         return lambda item: _apply_steps(steps, [item])
-    found = _LITERAL.fullmatch(text)
-    if found is None:
+    match = _LITERAL.fullmatch(text)
+    if match is None:
         raise PathError(f"cannot read {text!r}")
-    literal: Any = next((found[name] for name in ("one", "two") if found[name] is not None), None)
-    if found["truth"]:
-        literal = found["truth"] == "true"
-    elif found["number"]:
-        literal = float(found["number"]) if "." in found["number"] else int(found["number"])
+    literal: Any = next((match[name] for name in ("one", "two") if match[name] is not None), None)
+    if match["truth"]:
+        literal = match["truth"] == "true"
+    elif match["number"]:
+        literal = float(match["number"]) if "." in match["number"] else int(match["number"])
     return lambda item: [literal]

@@ -29,30 +29,30 @@ def validate_include_object(value: str) -> None:
 
 
 @cache
-def _table() -> dict[str, Any]:
+def _read_columns() -> dict[str, Any]:
     facts: dict[str, Any] = msgspec.json.decode((files("fairlead.server.tables") / "columns.json").read_bytes())
     return facts
 
 
-def _builtin_columns(key: str) -> list[list[Any]]:
-    kinds: dict[str, list[list[Any]]] = _table()["kinds"]
+def _get_builtin_columns(key: str) -> list[list[Any]]:
+    kinds: dict[str, list[list[Any]]] = _read_columns()["kinds"]
     return kinds.get(key) or kinds["/limitranges"]  # name and creation time, which every kind has
 
 
 @cache
-def _builtin_definitions(key: str) -> list[Object]:
-    texts = _table()["texts"]
+def _build_builtin_definitions(key: str) -> list[Object]:
+    texts = _read_columns()["texts"]
     names = ("name", "type", "format", "priority")
-    return [dict(zip(names, c, strict=False)) | {"description": texts[c[4]]} for c in _builtin_columns(key)]
+    return [dict(zip(names, c, strict=False)) | {"description": texts[c[4]]} for c in _get_builtin_columns(key)]
 
 
 def column_definitions(resource: Resource) -> list[Object]:
     """Return the columnDefinitions of a kind's tables."""
     if not resource.custom:
-        return _builtin_definitions(f"{resource.group}/{resource.plural}")
-    name, *_ = _builtin_definitions("/configmaps")
+        return _build_builtin_definitions(f"{resource.group}/{resource.plural}")
+    name, *_ = _build_builtin_definitions("/configmaps")
     if not resource.columns:
-        created = {**_builtin_definitions("/limitranges")[1], "name": "Age"}
+        created = {**_build_builtin_definitions("/limitranges")[1], "name": "Age"}
         return [name, created]
     return [name] + [
         {
@@ -83,15 +83,15 @@ class TableRepresentation(Representation):
         """Return the Table of one watch event. Only the first event of a watch has column definitions."""
         columns, self._columns = self._columns, None
         metadata = {"resourceVersion": str(stored.version)}
-        return encoding.encode(self._document(columns, [self._row(stored)], metadata))
+        return encoding.encode(self._build_document(columns, [self._build_row(stored)], metadata))
 
     def object_response(self, status: int, stored: Stored, warnings: list[str]) -> Response:
         metadata = {"resourceVersion": str(stored.version)}
-        document = self._document(column_definitions(self.resource), [self._row(stored)], metadata)
-        return self._response(status, encoding.encode(document), warnings)
+        document = self._build_document(column_definitions(self.resource), [self._build_row(stored)], metadata)
+        return self._build_response(status, encoding.encode(document), warnings)
 
     def list_response(self, status: int, page: Page, warnings: list[str]) -> Response:
-        rows: list[Object] | None = [self._row(stored) for stored in page.items]
+        rows: list[Object] | None = [self._build_row(stored) for stored in page.items]
         columns = column_definitions(self.resource)
         if not rows and not self.resource.custom and columns[1]["name"] == "Created At":
             rows = None
@@ -100,15 +100,15 @@ class TableRepresentation(Representation):
             metadata["continue"] = page.continue_
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
-        return self._response(status, encoding.encode(self._document(columns, rows, metadata)), warnings)
+        return self._build_response(status, encoding.encode(self._build_document(columns, rows, metadata)), warnings)
 
     def bookmark(self, version: int, annotations: dict[str, str]) -> Object:
         """Return the Table of a BOOKMARK event: one row with only the version and the annotations."""
         columns, self._columns = self._columns, None
-        row = self._row_of(super().bookmark(version, annotations))
-        return self._document(columns, [row], {"resourceVersion": str(version)})
+        row = self._build_row_of_object(super().bookmark(version, annotations))
+        return self._build_document(columns, [row], {"resourceVersion": str(version)})
 
-    def _document(self, columns: list[Object] | None, rows: list[Object] | None, metadata: Object) -> Object:
+    def _build_document(self, columns: list[Object] | None, rows: list[Object] | None, metadata: Object) -> Object:
         return {
             "kind": "Table",
             "apiVersion": self._api_version,
@@ -117,10 +117,10 @@ class TableRepresentation(Representation):
             "rows": rows,
         }
 
-    def _row(self, stored: Stored) -> Object:
-        return self._row_of(versions.view(self.resource, stored).object)
+    def _build_row(self, stored: Stored) -> Object:
+        return self._build_row_of_object(versions.view(self.resource, stored).object)
 
-    def _row_of(self, obj: Object) -> Object:
+    def _build_row_of_object(self, obj: Object) -> Object:
         shown: Object | None = None
         if self._include == "Object":
             shown = obj
@@ -129,9 +129,9 @@ class TableRepresentation(Representation):
             shown = {"kind": "PartialObjectMetadata", "apiVersion": self._api_version, "metadata": metadata}
         is_pod = (self.resource.group, self.resource.kind) == ("", "Pod")
         conditions = {"conditions": rows} if is_pod and (rows := cells.conditions(obj)) else {}
-        return {"cells": self._cells(obj), **conditions, "object": shown}
+        return {"cells": self._build_cells(obj), **conditions, "object": shown}
 
-    def _cells(self, obj: Object) -> list[Any]:
+    def _build_cells(self, obj: Object) -> list[Any]:
         resource, now = self.resource, self._now
         name, created = obj["metadata"].get("name", ""), obj["metadata"].get("creationTimestamp")
         if resource.custom:

@@ -23,17 +23,17 @@ def review_access(server: "Server", request: Request, route: Route) -> Response:
     """Return the response to a SubjectAccessReview, LocalSubjectAccessReview or SelfSubjectAccessReview."""
     write, obj = virtual_resources.decode(server, request, route, route.resource)
     spec = obj.get("spec") or {}
-    own = route.resource.kind == "SelfSubjectAccessReview"
-    local = route.resource.kind == "LocalSubjectAccessReview"
-    if errors := _validate(route.resource.schema, obj, spec, own=own, local=local):
+    is_self = route.resource.kind == "SelfSubjectAccessReview"
+    is_local = route.resource.kind == "LocalSubjectAccessReview"
+    if errors := _validate(route.resource.schema, obj, spec, is_self=is_self, is_local=is_local):
         raise invalid_kind(route.resource.group, "", "", errors)
     extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
     user = (
         request.user
-        if own
+        if is_self
         else User(spec.get("user") or "", tuple(spec.get("groups") or ()), spec.get("uid") or "", extra)
     )
-    decision = server.authorizer.decide(_attributes(user, spec))
+    decision = server.authorizer.decide(_build_attributes(user, spec))
     status: Object = {"allowed": decision.allowed}
     if decision.reason:
         status["reason"] = decision.reason
@@ -64,7 +64,7 @@ def _select_keys(rule: Object, keys: tuple[str, ...]) -> Object:
     return {key: rule[key] for key in keys if rule.get(key)}
 
 
-def _attributes(user: User, spec: Object) -> Attributes:
+def _build_attributes(user: User, spec: Object) -> Attributes:
     path = spec.get("nonResourceAttributes")
     if path is not None:
         return Attributes(user, path.get("verb") or "", path=path.get("path") or "/")
@@ -73,7 +73,7 @@ def _attributes(user: User, spec: Object) -> Attributes:
     return Attributes(user, *(resource.get(key) or "" for key in keys))
 
 
-def _validate(schema: Node, obj: Object, spec: Object, *, own: bool, local: bool) -> list[FieldError]:
+def _validate(schema: Node, obj: Object, spec: Object, *, is_self: bool, is_local: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
@@ -82,16 +82,16 @@ def _validate(schema: Node, obj: Object, spec: Object, *, own: bool, local: bool
     if resource is None and path is None:
         message = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         errors.append(field_errors.invalid("spec.resourceAttributes", None, message))
-    if not own and not spec.get("user") and not spec.get("groups"):
+    if not is_self and not spec.get("user") and not spec.get("groups"):
         errors.append(field_errors.invalid("spec.user", "", "at least one of user or group must be specified"))
     metadata = obj.get("metadata") or {}
-    allowed = {"managedFields", "creationTimestamp"} | ({"namespace"} if local else set())
+    allowed = {"managedFields", "creationTimestamp"} | ({"namespace"} if is_local else set())
     if any(value for key, value in metadata.items() if key not in allowed):
-        message = "must be empty except for namespace" if local else "must be empty"
+        message = "must be empty except for namespace" if is_local else "must be empty"
         shown = _in_go_order(schema.fields["metadata"], {k: v for k, v in metadata.items() if v})
         message = f"Invalid value: {msgspec.json.encode(shown).decode()}: {message}"
         errors.append(FieldError("FieldValueInvalid", "metadata", message))
-    if local:
+    if is_local:
         namespace = metadata.get("namespace") or ""
         if resource is not None and (resource.get("namespace") or "") != namespace:
             message = "must match metadata.namespace"

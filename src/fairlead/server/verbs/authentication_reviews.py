@@ -138,11 +138,11 @@ def _token_request_resource() -> Resource:
         "tokenrequest",
         namespaced=True,
         schema=builtin.schema_of_kind(GROUP, "v1", "TokenRequest"),
-        default=_default_expiration,
+        default=_set_default_expiration,
     )
 
 
-def _default_expiration(obj: Object) -> Object:
+def _set_default_expiration(obj: Object) -> Object:
     spec = obj.get("spec") or {}
     if spec.get("expirationSeconds") is not None:
         return obj

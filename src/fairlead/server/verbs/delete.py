@@ -45,12 +45,12 @@ def read_options(request: Request) -> DeleteOptions:
     else:
         fields = {key: request.first(key) for key in ("propagationPolicy",) if key in request.query}
         if request.first("gracePeriodSeconds"):
-            fields["gracePeriodSeconds"] = _integer(request.first("gracePeriodSeconds"))
+            fields["gracePeriodSeconds"] = _parse_integer(request.first("gracePeriodSeconds"))
         if "orphanDependents" in request.query:
             fields["orphanDependents"] = parse_boolean(request.first("orphanDependents"))
         fields["dryRun"] = request.query.get("dryRun", [])
         fields["preconditions"] = {key: request.first(key) for key in ("uid", "resourceVersion") if request.first(key)}
-    errors = _validate(fields)
+    errors = _validate_options(fields)
     if errors:
         raise invalid_options("DeleteOptions", errors)
     preconditions = fields.get("preconditions") or {}
@@ -83,14 +83,14 @@ def _decode_options(value: Any) -> dict[str, Any]:
         raise bad_request(error.message) from None
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
         raise bad_request(f"strconv.ParseInt: parsing {quote_go(text)}: invalid syntax") from None
 
 
-def _validate(fields: dict[str, Any]) -> list[FieldError]:
+def _validate_options(fields: dict[str, Any]) -> list[FieldError]:
     errors: list[FieldError] = []
     policy = fields.get("propagationPolicy")
     if policy is not None and fields.get("orphanDependents") is not None:
@@ -111,9 +111,9 @@ def delete(server: "Server", request: Request, route: Route) -> Response:
     stored = server.table(resource).get(namespace, route.name)
     if stored is None:
         raise not_found(resource, route.name)
-    result, gone = delete_object(server, resource, versions.expect_readable(resource, stored), options)
-    status = 202 if not gone and options.orphan is False else 200
-    if gone and not resource.delete_returns_object:
+    result, was_removed = delete_object(server, resource, versions.expect_readable(resource, stored), options)
+    status = 202 if not was_removed and options.orphan is False else 200
+    if was_removed and not resource.delete_returns_object:
         return Response(status, encoding.encode(success_status(resource, stored.object)), warnings=request.warnings)
     return representation.object_response(status, result, request.warnings)
 
@@ -148,7 +148,7 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
         server.after_write(resource, stored, marked)
         return marked, False
     if resource.plural == "namespaces" and not resource.group:
-        terminating = _terminate(server, resource, stored, options)
+        terminating = _terminate_namespace(server, resource, stored, options)
         if terminating is not None:
             return terminating, False
     metadata = dict(stored.object["metadata"])
@@ -163,9 +163,9 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
         metadata["finalizers"] = finalizers
     elif metadata.pop("finalizers", None) and not graceful:
         if options.dry_run:
-            return _type_only(resource), False
+            return _build_type_only_object(resource), False
         if options.version:
-            raise _precondition_lost(resource, stored)
+            raise _build_lost_precondition_error(resource, stored)
     if finalizers and not graceful:
         _mark_deleted(server, metadata)
     if finalizers or graceful:
@@ -191,7 +191,7 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
     return stored, True
 
 
-def _type_only(resource: Resource) -> Stored:
+def _build_type_only_object(resource: Resource) -> Stored:
     """Return an object with only apiVersion and kind.
 
     A real server responds with it to a dry run that removes the last finalizers.
@@ -200,7 +200,7 @@ def _type_only(resource: Resource) -> Stored:
     return Stored(empty if resource.custom else codec.decode(resource.schema, empty).object, 0, resource)
 
 
-def _precondition_lost(resource: Resource, stored: Stored) -> StatusError:
+def _build_lost_precondition_error(resource: Resource, stored: Stored) -> StatusError:
     """Return the conflict for a delete with a resourceVersion precondition that removes the last finalizers.
 
     A real server changes the object before it removes it, so that its own precondition fails.
@@ -216,7 +216,7 @@ def _precondition_lost(resource: Resource, stored: Stored) -> StatusError:
     return conflict(resource, metadata["name"], message)
 
 
-def _terminate(server: "Server", resource: Resource, stored: Stored, options: DeleteOptions) -> Stored | None:
+def _terminate_namespace(server: "Server", resource: Resource, stored: Stored, options: DeleteOptions) -> Stored | None:
     """Mark a Namespace as terminating and return it, or return None if it has no finalizers and can be removed."""
     obj = stored.object
     if "deletionTimestamp" in obj["metadata"]:
@@ -323,7 +323,7 @@ def delete_collection(server: "Server", request: Request, route: Route) -> Respo
     resource = route.resource
     representation = negotiation.negotiate(request, resource, listing=True)
     options = read_options(request)
-    page = lists.page(server, request, route, in_pages=True)
+    page = lists.read_page(server, request, route, in_pages=True)
     _warn_about_job_pods(request, resource, options)
     table = server.table(resource)
     for item in page.items:

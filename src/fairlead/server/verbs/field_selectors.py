@@ -49,7 +49,7 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
 }
 
 
-def selectable(resource: Resource) -> tuple[str, ...]:
+def list_selectable_fields(resource: Resource) -> tuple[str, ...]:
     """Return the fields that a field selector of this kind may use."""
     if resource.custom:
         return (*(_NAME_AND_NAMESPACE if resource.namespaced else _NAME), *resource.selectable)
@@ -73,11 +73,13 @@ def value(resource: Resource, obj: Object, path: str) -> str:
     """Return the value of a field as text, as a field selector compares it."""
     if path == "source" and resource.kind == "Event":
         return (obj.get("source") or {}).get("component") or obj.get("reportingComponent") or ""
-    found: Any = obj
+    value_at_path: Any = obj
     for part in path.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    if isinstance(found, bool) or (found is None and path in ("spec.hostNetwork", "spec.unschedulable")):
-        return "true" if found else "false"
-    if found is None and path in ("status.successful", "status.replicas"):
+        value_at_path = value_at_path.get(part) if isinstance(value_at_path, dict) else None
+    if isinstance(value_at_path, bool) or (
+        value_at_path is None and path in ("spec.hostNetwork", "spec.unschedulable")
+    ):
+        return "true" if value_at_path else "false"
+    if value_at_path is None and path in ("status.successful", "status.replicas"):
         return "0"
-    return "" if found is None else str(found)
+    return "" if value_at_path is None else str(value_at_path)

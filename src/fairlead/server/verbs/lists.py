@@ -46,10 +46,10 @@ class Selection:
         return not self.fields or self.fields.matches(lambda path: field_selectors.value(self.resource, obj, path))
 
 
-def selection(server: "Server", request: Request, route: Route) -> Selection:
+def parse_selection(server: "Server", request: Request, route: Route) -> Selection:
     """Return the namespace and selectors of a request. Raises 400 for a malformed selector or an unsupported field."""
     labels, fields = parse_selectors(request)
-    allowed = field_selectors.selectable(route.resource)
+    allowed = field_selectors.list_selectable_fields(route.resource)
     for condition in fields.conditions:
         if condition.path not in allowed:
             raise bad_request(field_selectors.unsupported_field_message(route.resource, condition.path))
@@ -84,28 +84,28 @@ def _check_label(key: str, value: str | None) -> str | None:
 def list_objects(server: "Server", request: Request, route: Route) -> Response:
     """Return the response to a list request."""
     representation = negotiation.negotiate(request, route.resource, listing=True)
-    return representation.list_response(200, page(server, request, route), request.warnings)
+    return representation.list_response(200, read_page(server, request, route), request.warnings)
 
 
-def page(server: "Server", request: Request, route: Route, *, in_pages: bool = False) -> Page:
+def read_page(server: "Server", request: Request, route: Route, *, in_pages: bool = False) -> Page:
     """Return the page that a list request asks for. `in_pages`: read like a paginated list, even without a limit."""
     resource = route.resource
     limit = int64_option(request, "limit") or 0
     token = request.first("continue")
-    asked = request.first("resourceVersion")
+    requested_version = request.first("resourceVersion")
     match = request.first("resourceVersionMatch")
     parse_selectors(request)
     int64_option(request, "timeoutSeconds")
-    _check_match(match, asked, token, "sendInitialEvents" in request.query)
-    selected = selection(server, request, route)
+    _check_version_match(match, requested_version, token, "sendInitialEvents" in request.query)
+    selected = parse_selection(server, request, route)
     pages = limit > 0 or in_pages
-    if asked == "0":
+    if requested_version == "0":
         limit = 0  # a real server returns a list from its watch cache whole
     table = server.table(resource)
     namespace = (route.namespace or None) if resource.namespaced else ""
     start = ""
     if token:
-        version, start = _decode_token(token, asked)
+        version, start = _decode_token(token, requested_version)
         if version < 0:  # ANY, or a forged token
             version = server.store.version
         elif version < table.compacted_version:
@@ -113,18 +113,18 @@ def page(server: "Server", request: Request, route: Route, *, in_pages: bool = F
             error.status["metadata"] = {"continue": _encode_token(ANY, start)}
             raise error
         _reject_future_version(version, server.store.version)
-    elif asked not in ("", "0") and (match == "Exact" or (not match and (limit > 0 or in_pages))):
-        version = parse_version(asked, "list")
+    elif requested_version not in ("", "0") and (match == "Exact" or (not match and (limit > 0 or in_pages))):
+        version = parse_version(requested_version, "list")
         if version < table.compacted_version:
             raise expired("The resourceVersion for the provided list is too old.")
         _reject_future_version(version, server.store.version)
     else:
-        version = max(read_version(server, request, asked, reading="list"), table.compacted_version)
+        version = max(read_version(server, request, requested_version, reading="list"), table.compacted_version)
     prefix = f"{namespace}/" if namespace else ""  # continue tokens hold keys without the namespace of the list
     entries = table.snapshot(namespace, version, prefix + start if start else "")
     if removed := server.definitions.find_removed_version(resource):
         if not pages:
-            raise versions.not_listed(resource, removed)
+            raise versions.build_unreadable_list_error(resource, removed)
         entries = ((key, versions.expect_readable(resource, stored)) for key, stored in entries)
     matching = (entry for entry in entries if selected.matches(entry[1])) if selected else entries
     if limit <= 0:
@@ -184,7 +184,7 @@ def version_too_large(version: int, current: int) -> StatusError:
     return status_error(504, "Timeout", f"Timeout: Too large resource version: {version}, current: {current}", details)
 
 
-def _check_match(match: str, version: str, token: str, initial: bool) -> None:
+def _check_version_match(match: str, version: str, token: str, initial: bool) -> None:
     field = "resourceVersionMatch"
     errors = []
     if match:
@@ -211,7 +211,7 @@ def _encode_token(version: int, start: str) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _decode_token(token: str, asked: str) -> tuple[int, str]:
+def _decode_token(token: str, requested_version: str) -> tuple[int, str]:
     """Return the version and the key at which a continue token resumes a list. Raises 400 if it is malformed."""
     try:
         encoded, version, start = _decode_token_fields(token)
@@ -226,7 +226,7 @@ def _decode_token(token: str, asked: str) -> tuple[int, str]:
             raise _BadToken(start)
     except _BadToken as problem:
         raise bad_request(f"invalid continue token: continue key is not valid: {problem}") from None
-    if asked not in ("", "0"):
+    if requested_version not in ("", "0"):
         raise bad_request("specifying resource version is not allowed when using continue")
     return version, path[1:]
 

@@ -50,7 +50,7 @@ class Patch(NamedTuple):
 def patch(server: "Server", request: Request, route: Route) -> Response:
     """Apply the patch in the body to the object of the route, and return the response."""
     resource = route.resource
-    kind = patch_type(request, resource)
+    kind = parse_patch_type(request, resource)
     representation = negotiation.negotiate(request, resource, listing=False)
     bodies.check_size(request.body)
     options = write_options(request, "PatchOptions", apply=kind == APPLY)
@@ -68,12 +68,12 @@ def patch(server: "Server", request: Request, route: Route) -> Response:
     return representation.object_response(201 if created else 200, stored, request.warnings)
 
 
-def patch_type(request: Request, resource: Resource) -> str:
+def parse_patch_type(request: Request, resource: Resource) -> str:
     """Return the patch type in the Content-Type. Raises 415 if the kind does not support it."""
     kind = request.headers.get("content-type", "").partition(";")[0]
     supported = (JSON_PATCH, MERGE_PATCH, APPLY) if resource.custom else (JSON_PATCH, MERGE_PATCH, STRATEGIC, APPLY)
     if kind not in supported:
-        raise status_error(415, "UnsupportedMediaType", _unsupported(resource, supported), {})
+        raise status_error(415, "UnsupportedMediaType", _format_unsupported_type(resource, supported), {})
     return kind
 
 
@@ -86,7 +86,7 @@ def evaluate_patch(write: Write, kind: str, live: Stored | None) -> Object:
     return _check_identity(write, decode(write, patch.evaluate(live.object), patch.problems, patch.format_result))
 
 
-def _unsupported(resource: Resource, supported: tuple[str, ...]) -> str:
+def _format_unsupported_type(resource: Resource, supported: tuple[str, ...]) -> str:
     if not resource.custom:
         return "415: Unsupported Media Type"
     return f"the body of the request was in an unknown format - accepted media types include: {', '.join(supported)}"
@@ -106,7 +106,7 @@ def evaluate_apply(write: Write, live: Stored | None, config: Object, duplicates
         return live.object
     metadata = obj.get("metadata") or {}
     if live is None and metadata.get("uid"):
-        raise uid_mismatch(write, metadata["uid"])
+        raise build_uid_mismatch(write, metadata["uid"])
     write.managed = managed
     # If only owners change, the object is not decoded again, so it gets no defaults of another version.
     only_owners_change = live is not None and obj is get_unmanaged(live)
@@ -159,7 +159,7 @@ def report_duplicate_keys(write: Write, duplicates: list[str]) -> None:
             write.request.warn(line)
 
 
-def _json_patch(write: Write) -> Patch:
+def _decode_json_patch(write: Write) -> Patch:
     body, problems = write.request.body, []
     if write.options.validation != "Ignore":
         try:
@@ -183,10 +183,10 @@ def _json_patch(write: Write) -> Patch:
             message = str(error).replace("Go value", "Go struct field jsonPatchOp.value")
             raise bad_request(f"error decoding patch: {message}") from None
 
-    return Patch(evaluate, problems, _result_formatter(write))
+    return Patch(evaluate, problems, _build_result_formatter(write))
 
 
-def _merge_patch(write: Write) -> Patch:
+def _decode_merge_patch(write: Write) -> Patch:
     try:
         body, duplicates = encoding.decode(write.request.body)
     except encoding.BadJSON as error:
@@ -197,10 +197,10 @@ def _merge_patch(write: Write) -> Patch:
         into = "Go value of type map[string]interface {}"
         raise bad_request(f"error decoding patch: json: cannot unmarshal {encoding.json_type_name(body)} into {into}")
     problems = [f'duplicate field "{path}"' for path in duplicates]
-    return Patch(lambda live: merge_patch.merge(live, body), problems, _result_formatter(write))
+    return Patch(lambda live: merge_patch.merge(live, body), problems, _build_result_formatter(write))
 
 
-def _strategic(write: Write) -> Patch:
+def _decode_strategic_patch(write: Write) -> Patch:
     try:
         body, duplicates = encoding.decode(write.request.body)
     except encoding.BadJSON as error:
@@ -223,15 +223,15 @@ def _strategic(write: Write) -> Patch:
     return Patch(evaluate, [f'duplicate field "{path}"' for path in duplicates], lambda _: format_go(body))
 
 
-def _result_formatter(write: Write) -> Callable[[Any], str]:
+def _build_result_formatter(write: Write) -> Callable[[Any], str]:
     """Return a function that formats a patched document as a real server's error messages do."""
     live = write.live
     return lambda result: document_text.format_document(write.resource, result, live.object if live else None)
 
 
-EVALUATORS = {JSON_PATCH: _json_patch, MERGE_PATCH: _merge_patch, STRATEGIC: _strategic}
+EVALUATORS = {JSON_PATCH: _decode_json_patch, MERGE_PATCH: _decode_merge_patch, STRATEGIC: _decode_strategic_patch}
 
 
-def uid_mismatch(write: Write, uid: str) -> StatusError:
+def build_uid_mismatch(write: Write, uid: str) -> StatusError:
     message = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
     return conflict(write.resource, write.name, message)

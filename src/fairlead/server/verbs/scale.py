@@ -26,7 +26,7 @@ from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.schema import builtin
 from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Stored
-from fairlead.server.verbs.patch import APPLY, decode_configuration, evaluate_apply, evaluate_patch, patch_type
+from fairlead.server.verbs.patch import APPLY, decode_configuration, evaluate_apply, evaluate_patch, parse_patch_type
 from fairlead.server.verbs.update import ComputeUpdate, expect_name, update_object
 from fairlead.server.write import decoding, metadata
 from fairlead.server.write.managed_fields import get_managed_fields, set_managed_fields
@@ -48,18 +48,18 @@ def scale_resource() -> Resource:
 
 def get_scale(server: "Server", request: Request, route: Route) -> Response:
     negotiation.negotiate(request, scale_resource(), listing=False)
-    stored = _live(server, route)
+    stored = _find_live(server, route)
     if stored is None:
         raise not_found(route.resource, route.name)
-    if route.resource.custom and _at(stored.object, route.resource.scale["specReplicasPath"]) is None:
-        raise _replicas_not_found(route.resource)
-    return _answer(route.resource, stored, request)
+    if route.resource.custom and _get_at(stored.object, route.resource.scale["specReplicasPath"]) is None:
+        raise _build_missing_replicas_error(route.resource)
+    return _respond(route.resource, stored, request)
 
 
 def put_scale(server: "Server", request: Request, route: Route) -> Response:
     options = write_options(request, "UpdateOptions")
     write, inner = _create_writes(server, request, route, options)
-    if route.resource.custom and _kind(request) not in ("", "Scale"):
+    if route.resource.custom and _decode_kind(request) not in ("", "Scale"):
         where = "pkg/apiserver/customresource_handler.go:781"
         raise bad_request(f'no kind is registered for the type v1.Scale in scheme "{where}"')
     new_scale = decoding.decode_body(inner)
@@ -68,14 +68,14 @@ def put_scale(server: "Server", request: Request, route: Route) -> Response:
     def change(live: Stored | None) -> Object:
         if live is None:
             raise not_found(route.resource, route.name)
-        scale = _scale(route.resource, live)
+        scale = _build_scale(route.resource, live)
         return _apply_scale(write, live, server.field_tracker.track_update(inner, scale, new_scale), inner.managed)
 
-    return _update(write, change, request, uid=new_scale["metadata"].get("uid") or "")
+    return _update_replicas(write, change, request, uid=new_scale["metadata"].get("uid") or "")
 
 
 def patch_scale(server: "Server", request: Request, route: Route) -> Response:
-    kind = patch_type(request, route.resource)
+    kind = parse_patch_type(request, route.resource)
     bodies.check_size(request.body)
     options = write_options(request, "PatchOptions", apply=kind == APPLY)
     write, inner = _create_writes(server, request, route, options)
@@ -83,11 +83,13 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
     def change(live: Stored | None) -> Object:
         if live is None:
             raise not_found(route.resource, route.name)
-        scale = _scale(route.resource, live)
+        scale = _build_scale(route.resource, live)
         if kind == APPLY:
             config, duplicates = decode_configuration(inner)
             if route.resource.custom and not get_managed_fields(scale):
-                raise _conversion_error("failed to create manager for existing fields: failed to convert live", "/")
+                raise _build_conversion_error(
+                    "failed to create manager for existing fields: failed to convert live", "/"
+                )
             new_scale = evaluate_apply(inner, scale, config, duplicates)
             spec, before = config.get("spec") or {}, scale.object.get("spec") or {}
             zero = spec.get("replicas") == 0 and "replicas" not in before  # a Scale omits zero replicas
@@ -99,14 +101,14 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
             differs = differs or bool(metadata.get("namespace") and not route.resource.namespaced)
             if route.resource.custom and differs:
                 key = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
-                raise _conversion_error("failed to convert new", key)
+                raise _build_conversion_error("failed to convert new", key)
             if new_scale is scale.object:
                 return live.object
         else:
             new_scale = server.field_tracker.track_update(inner, scale, evaluate_patch(inner, kind, scale))
         return _apply_scale(write, live, new_scale, inner.managed)
 
-    return _update(write, change, request)
+    return _update_replicas(write, change, request)
 
 
 def _create_writes(server: "Server", request: Request, route: Route, options: Any) -> tuple[Write, Write]:
@@ -116,18 +118,18 @@ def _create_writes(server: "Server", request: Request, route: Route, options: An
     return outer, inner
 
 
-def _update(write: Write, change: ComputeUpdate, request: Request, uid: str = "") -> Response:
+def _update_replicas(write: Write, change: ComputeUpdate, request: Request, uid: str = "") -> Response:
     stored, _ = update_object(write, change, uid=uid, owned=True)
-    return _answer(write.resource, stored, request)
+    return _respond(write.resource, stored, request)
 
 
-def _live(server: "Server", route: Route) -> Stored | None:
+def _find_live(server: "Server", route: Route) -> Stored | None:
     space = route.namespace if route.resource.namespaced else ""
     stored = server.table(route.resource).get(space, route.name)
     return versions.view(route.resource, versions.expect_readable(route.resource, stored)) if stored else None
 
 
-def _kind(request: Request) -> str:
+def _decode_kind(request: Request) -> str:
     try:
         value, _ = bodies.decode_value(request, API_VERSION, "Scale")
     except ValueError:
@@ -135,11 +137,11 @@ def _kind(request: Request) -> str:
     return str(value.get("kind") or "") if isinstance(value, dict) else ""
 
 
-def _answer(resource: Resource, stored: Stored, request: Request) -> Response:
-    return Response(200, encoding.encode(scale_object(resource, stored.object)), warnings=request.warnings)
+def _respond(resource: Resource, stored: Stored, request: Request) -> Response:
+    return Response(200, encoding.encode(build_scale_object(resource, stored.object)), warnings=request.warnings)
 
 
-def scale_object(resource: Resource, obj: Object) -> Object:
+def build_scale_object(resource: Resource, obj: Object) -> Object:
     """Return the Scale of an object."""
     paths = resource.scale
     metadata = {
@@ -147,19 +149,19 @@ def scale_object(resource: Resource, obj: Object) -> Object:
         for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
         if key in obj["metadata"]
     }
-    replicas = _at(obj, paths["specReplicasPath"]) or 0
-    status: Object = {"replicas": _at(obj, paths["statusReplicasPath"]) or 0}
-    selector = _selector(resource, obj)
+    replicas = _get_at(obj, paths["specReplicasPath"]) or 0
+    status: Object = {"replicas": _get_at(obj, paths["statusReplicasPath"]) or 0}
+    selector = _format_selector(resource, obj)
     if selector:
         status["selector"] = selector
     spec = {"replicas": replicas} if replicas else {}
     return {"kind": "Scale", "apiVersion": API_VERSION, "metadata": metadata, "spec": spec, "status": status}
 
 
-def _selector(resource: Resource, obj: Object) -> str:
+def _format_selector(resource: Resource, obj: Object) -> str:
     if resource.custom:
         path = resource.scale.get("labelSelectorPath")
-        return str(_at(obj, path) or "") if path else ""
+        return str(_get_at(obj, path) or "") if path else ""
     selector = obj["spec"].get("selector") or {}
     if not resource.group:  # a ReplicationController's is a plain map
         selector = {"matchLabels": selector}
@@ -178,9 +180,9 @@ def _selector(resource: Resource, obj: Object) -> str:
     return ",".join(text for _, text in sorted(parts))
 
 
-def _scale(resource: Resource, live: Stored) -> Stored:
+def _build_scale(resource: Resource, live: Stored) -> Stored:
     """Return the Scale of a stored object, whose managedFields say who owns the replicas."""
-    paths_by_version = _replica_paths(resource)
+    paths_by_version = _find_replica_paths(resource)
     managed = tuple(
         ManagedFieldsEntry(
             entry.manager,
@@ -193,8 +195,8 @@ def _scale(resource: Resource, live: Stored) -> Stored:
         for entry in get_managed_fields(live)
         if (at := paths_by_version.get(entry.api_version)) and at in entry.fields
     )
-    shown = scale_object(resource, live.object)
-    if resource.custom and _at(live.object, resource.scale["specReplicasPath"]) is None:
+    shown = build_scale_object(resource, live.object)
+    if resource.custom and _get_at(live.object, resource.scale["specReplicasPath"]) is None:
         shown = {**shown, "spec": {"replicas": UNSET}}
     scale = Stored(set_managed_fields(shown, managed), live.version)
     scale.derived["managed"] = managed
@@ -213,9 +215,9 @@ def _apply_scale(write: Write, live: Stored, scale: Object, managed: ManagedFiel
     if replicas < 0 and not resource.custom:
         cause = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_kind("autoscaling", "Scale", write.name, [cause])
-    owners = _owners(resource, get_managed_fields(live), managed or ())
+    owners = _merge_owners(resource, get_managed_fields(live), managed or ())
     version = scale["metadata"].get("resourceVersion") or str(live.version)
-    obj = _put(live.object, resource.scale["specReplicasPath"].strip(".").split("."), replicas)
+    obj = _set_at(live.object, resource.scale["specReplicasPath"].strip(".").split("."), replicas)
     obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}
     obj = set_managed_fields(obj, owners)
     entries = obj["metadata"].get("managedFields") or []
@@ -230,12 +232,12 @@ def _is_unsorted(fields: Object) -> bool:
     return list(fields) != sorted(fields) or any(_is_unsorted(inner) for inner in fields.values())
 
 
-def _owners(resource: Resource, owners: ManagedFields, scale_owners: ManagedFields) -> ManagedFields:
+def _merge_owners(resource: Resource, owners: ManagedFields, scale_owners: ManagedFields) -> ManagedFields:
     """Return the managedFields of the object: its replicas belong to the managers of the Scale, without a time.
 
     An entry of a version without a scale stays unchanged. An entry of a version that does not exist is removed.
     """
-    paths_by_version = _replica_paths(resource)
+    paths_by_version = _find_replica_paths(resource)
     scale_entries = {entry.identity: entry for entry in scale_owners}
     result: list[ManagedFieldsEntry] = []
     for entry in owners:
@@ -250,48 +252,48 @@ def _owners(resource: Resource, owners: ManagedFields, scale_owners: ManagedFiel
             result.append(entry.with_fields(rest))
     for entry in scale_entries.values():
         if REPLICAS in entry.fields:
-            own = FieldSet.of(_path(resource.scale))
+            replicas_field = FieldSet.of(_parse_replica_path(resource.scale))
             result.append(
                 ManagedFieldsEntry(
-                    entry.manager, entry.operation, resource.api_version, own, subresource=entry.subresource
+                    entry.manager, entry.operation, resource.api_version, replicas_field, subresource=entry.subresource
                 )
             )
     return tuple(result)
 
 
-def _replica_paths(resource: Resource) -> dict[str, Path | None]:
+def _find_replica_paths(resource: Resource) -> dict[str, Path | None]:
     """Return the path of the replicas in each version of the kind, or None for a version without a scale."""
     if not resource.custom:
-        return {resource.api_version: _path(resource.scale)}
+        return {resource.api_version: _parse_replica_path(resource.scale)}
     paths: dict[str, Path | None] = {}
     for version in resource.definition["spec"]["versions"]:
         scale = (version.get("subresources") or {}).get("scale")
-        paths[f"{resource.group}/{version['name']}"] = _path(scale) if scale else None
+        paths[f"{resource.group}/{version['name']}"] = _parse_replica_path(scale) if scale else None
     return paths
 
 
-def _path(scale: Object) -> Path:
+def _parse_replica_path(scale: Object) -> Path:
     return path(*scale["specReplicasPath"].strip(".").split("."))
 
 
-def _at(obj: Object, dotted: str) -> Any:
+def _get_at(obj: Object, dotted: str) -> Any:
     value: Any = obj
     for part in dotted.strip(".").split("."):
         value = value.get(part) if isinstance(value, dict) else None
     return value
 
 
-def _put(obj: Object, parts: list[str], value: Any) -> Object:
+def _set_at(obj: Object, parts: list[str], value: Any) -> Object:
     first, *rest = parts
-    return {**obj, first: _put(obj.get(first) or {}, rest, value) if rest else value}
+    return {**obj, first: _set_at(obj.get(first) or {}, rest, value) if rest else value}
 
 
-def _replicas_not_found(resource: Resource) -> StatusError:
+def _build_missing_replicas_error(resource: Resource) -> StatusError:
     message = f'the spec replicas field "{resource.scale["specReplicasPath"]}" does not exist'
     return status_error(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
 
 
-def _conversion_error(what: str, key: str) -> StatusError:
+def _build_conversion_error(what: str, key: str) -> StatusError:
     """Return the 500 of a real server, which cannot apply a Scale to a custom resource."""
     reason = "request to convert CR to an invalid group/version: autoscaling/v1"
     return unclassified(f"{what} object ({key}; autoscaling/v1, Kind=Scale) to proper version: {reason}")

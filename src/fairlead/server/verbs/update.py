@@ -86,11 +86,11 @@ def update_object(
     if live is None and not may_create and (not resource.create_on_update or write.subresource not in ("", "status")):
         raise not_found(resource, write.name)
     if uid and uid != (live.object["metadata"]["uid"] if live else ""):
-        raise conflict(resource, write.name, _uid_precondition_message(write, uid, live))
+        raise conflict(resource, write.name, _format_uid_precondition(write, uid, live))
     obj = compute(live)
     if live is not None and obj is live.object and can_skip_update(resource, live, write.stored):
         return live, False
-    version = _requested_version(obj)
+    version = _parse_requested_version(obj)
     if live is None:
         require_create_access(write)
         obj = metadata.expect_namespace(obj, write)
@@ -146,7 +146,9 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
         if not write.options.dry_run:
             deleted = server.store.delete(write.table, stored)
             server.after_write(resource, live, deleted, deleted=True)
-        return Stored(_as_merged(write, empty_values.restore_nulls(obj, with_empty_values)), live.version, resource)
+        return Stored(
+            _restore_merged_metadata(write, empty_values.restore_nulls(obj, with_empty_values)), live.version, resource
+        )
     obj = changes.keep_times(write, commit.prune_and_normalize(write, obj), live)
     if resource.custom and write.subresource == "scale" and resource.storage is None:
         # An object without a spec is stored without the spec's defaults, and read with them.
@@ -166,7 +168,7 @@ def _lost_last_finalizer(new: dict[str, Any], old: dict[str, Any]) -> bool:
     return "deletionTimestamp" in old and not new.get("finalizers") and not old.get("deletionGracePeriodSeconds")
 
 
-def _as_merged(write: Write, obj: Object) -> Object:
+def _restore_merged_metadata(write: Write, obj: Object) -> Object:
     """Return the response to an apply that deleted the object, with the metadata that the apply left empty."""
     obj = commit.normalize_numbers(write, obj)
     new_metadata, merged = obj["metadata"], write.changes.merged_metadata or {}
@@ -174,7 +176,7 @@ def _as_merged(write: Write, obj: Object) -> Object:
     return {**obj, "metadata": {**new_metadata, **added}} if added else obj
 
 
-def _uid_precondition_message(write: Write, uid: str, live: Stored | None) -> str:
+def _format_uid_precondition(write: Write, uid: str, live: Stored | None) -> str:
     resource, plural = write.resource, write.resource.plural
     root = "" if write.options.dry_run else "/registry"
     prefix = f"{resource.group}/{plural}" if resource.custom else _ETCD_PREFIXES.get(plural, plural)
@@ -187,7 +189,7 @@ def _uid_precondition_message(write: Write, uid: str, live: Stored | None) -> st
     )
 
 
-def _requested_version(obj: Object) -> int:
+def _parse_requested_version(obj: Object) -> int:
     text = (obj.get("metadata") or {}).get("resourceVersion")
     if not text:
         return 0

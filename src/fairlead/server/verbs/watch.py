@@ -57,19 +57,19 @@ class Watch:
         if self.initial:
             if self.replica is not None:
                 await self.replica.wait_for(self.version)
-            self.version = max(self._known_version(), self.table.compacted_version)
+            self.version = max(self._visible_version(), self.table.compacted_version)
             position = self.table.position_after(self.version)
-            for chunk in self._initial_chunks():
+            for chunk in self._build_initial_chunks():
                 yield chunk
         else:
             position = self.table.position_after(self.version)
-        bookmark = self._next_bookmark(start, deadline)
+        bookmark = self._find_next_bookmark(start, deadline)
         # If writes were undone, the watch ends, and its reader resumes from an earlier version.
         while loop.time() < deadline and undone_count == self.server.store.undo_count:
-            known = self._known_version()
+            known = self._visible_version()
             events = self.table.events_from(position)
             if events is None:
-                yield self.encode_error(too_old(self.version, self.table.compacted_version))
+                yield self.encode_error(build_too_old_error(self.version, self.table.compacted_version))
                 return
             if self.replica is not None:
                 events = [event for event in events if event.version <= known]
@@ -83,9 +83,9 @@ class Watch:
                 continue  # more events may have come meanwhile, and they go before a bookmark
             now = loop.time()
             if bookmark is not None and now >= bookmark:
-                bookmark = self._next_bookmark(now, deadline)
+                bookmark = self._find_next_bookmark(now, deadline)
                 if known >= self.version:  # a replica may not have reached the version where this watch began
-                    yield self._bookmark(known, {})
+                    yield self._encode_bookmark(known, {})
             until = deadline if bookmark is None else min(deadline, bookmark)
             try:
                 async with asyncio.timeout_at(until):
@@ -93,7 +93,7 @@ class Watch:
             except TimeoutError:
                 pass
 
-    def _known_version(self) -> int:
+    def _visible_version(self) -> int:
         """Return the newest version whose changes this watch may send: that of the store or of a stale replica."""
         return self.server.store.version if self.replica is None else self.replica.version
 
@@ -103,17 +103,17 @@ class Watch:
         if self.replica is not None and (events := self.table.events_from(position)):
             await self.replica.wait_for(events[0].version)
 
-    def _initial_chunks(self) -> list[bytes]:
+    def _build_initial_chunks(self) -> list[bytes]:
         frames = [
             self._encode("ADDED", stored)
             for _, stored in self.table.snapshot(self.namespace, self.version)
             if self.selection.matches(stored)
         ]
         if self.announce:
-            frames.append(self._bookmark(self.version, {INITIAL_EVENTS_END: "true"}))
+            frames.append(self._encode_bookmark(self.version, {INITIAL_EVENTS_END: "true"}))
         return [b"".join(frames[at : at + BATCH]) for at in range(0, len(frames), BATCH)]
 
-    def _next_bookmark(self, now: float, deadline: float) -> float | None:
+    def _find_next_bookmark(self, now: float, deadline: float) -> float | None:
         if not self.bookmarks:
             return None
         before_end = deadline - BOOKMARK_BEFORE_END
@@ -134,7 +134,7 @@ class Watch:
                 kind = "ADDED" if now else "DELETED"
             if not now and event.type != "DELETED":
                 assert previous is not None
-                return self._encode_shared(event, kind, _at_version(previous, event.version))
+                return self._encode_shared(event, kind, _set_version(previous, event.version))
         return self._encode_shared(event, kind, stored)
 
     def _encode_shared(self, event: ChangeEvent, kind: str, stored: Stored) -> bytes:
@@ -149,7 +149,7 @@ class Watch:
     def _encode(self, kind: str, stored: Stored) -> bytes:
         return b'{"type":"%s","object":%s}\n' % (kind.encode(), self.representation.encode(stored))
 
-    def _bookmark(self, version: int, annotations: dict[str, str]) -> bytes:
+    def _encode_bookmark(self, version: int, annotations: dict[str, str]) -> bytes:
         obj = self.representation.bookmark(version, annotations)
         return b'{"type":"BOOKMARK","object":%s}\n' % encoding.encode(obj)
 
@@ -157,13 +157,13 @@ class Watch:
         return b'{"type":"ERROR","object":%s}\n' % encoding.encode(failure.status)
 
 
-def _at_version(stored: Stored, version: int) -> Stored:
+def _set_version(stored: Stored, version: int) -> Stored:
     metadata = {**stored.object["metadata"], "resourceVersion": str(version)}
     obj: Object = {**stored.object, "metadata": metadata}
     return Stored(obj, version)
 
 
-def too_old(version: int, floor: int) -> StatusError:
+def build_too_old_error(version: int, floor: int) -> StatusError:
     return expired(f"too old resource version: {version} ({floor})")
 
 
@@ -171,7 +171,7 @@ def watch(server: "Server", request: Request, route: Route) -> StreamingResponse
     """Return the streaming response to a watch. A version older than the history is an ERROR event in the stream."""
     resource = route.resource
     if "as=PartialObjectMetadataList" in request.headers.get("accept", ""):
-        return StreamingResponse(_single_chunk(b""))  # an event cannot be represented as a list
+        return StreamingResponse(_yield_chunk(b""))  # an event cannot be represented as a list
     representation = negotiation.negotiate(request, resource, listing=False, streaming=True)
     int64_option(request, "limit")
     lists.parse_selectors(request)
@@ -181,9 +181,9 @@ def watch(server: "Server", request: Request, route: Route) -> StreamingResponse
     has_initial_events = "sendInitialEvents" in request.query
     send_initial = has_initial_events and parse_boolean(request.first("sendInitialEvents"))
     _check_options(match, has_initial_events, request.first("continue"))
-    selection = lists.selection(server, request, route)
+    selection = lists.parse_selection(server, request, route)
     if removed := server.definitions.find_removed_version(resource):
-        raise versions.not_listed(resource, removed)
+        raise versions.build_unreadable_list_error(resource, removed)
     from_start = requested in ("", "0")
     version = server.store.version if from_start else lists.parse_version(requested, "watch")
     initial = send_initial or (from_start and not has_initial_events)
@@ -205,10 +205,12 @@ def watch(server: "Server", request: Request, route: Route) -> StreamingResponse
     )
     if send_initial and version > server.store.version:
         return StreamingResponse(
-            _single_chunk(new_watch.encode_error(lists.version_too_large(version, server.store.version)))
+            _yield_chunk(new_watch.encode_error(lists.version_too_large(version, server.store.version)))
         )
     if not initial and version < table.compacted_version:
-        return StreamingResponse(_single_chunk(new_watch.encode_error(too_old(version, table.compacted_version))))
+        return StreamingResponse(
+            _yield_chunk(new_watch.encode_error(build_too_old_error(version, table.compacted_version)))
+        )
     response = StreamingResponse(new_watch.chunks())
     response.warnings = request.warnings
     return response
@@ -230,6 +232,6 @@ def _check_options(match: str, has_initial_events: bool, continued: str) -> None
         raise invalid_options("ListOptions", errors)
 
 
-async def _single_chunk(chunk: bytes) -> AsyncIterator[bytes]:
+async def _yield_chunk(chunk: bytes) -> AsyncIterator[bytes]:
     if chunk:
         yield chunk

@@ -25,7 +25,7 @@ def decode_body(write: "Write") -> Object:
     try:
         obj, unknown = decode(resource, value)
     except codec.DecodeError as error:
-        raise bad_request(f"{_cannot_be_handled(resource, value)}: {error.message}") from None
+        raise bad_request(f"{_format_kind_mismatch(resource, value)}: {error.message}") from None
     write.changes.note_submitted(resource, value)
     problems = _order_problems(request, resource, unknown, duplicates)
     if problems and validation == "Strict":
@@ -33,7 +33,7 @@ def decode_body(write: "Write") -> Object:
             lines = "".join(f"\n  {line}" for line in duplicates)
             problems = [f"yaml: unmarshal errors:{lines}", *problems[len(duplicates) :]]
         message = f"strict decoding error: {', '.join(problems)}"
-        raise bad_request(f"{_cannot_be_handled(resource, value)}: {message}")
+        raise bad_request(f"{_format_kind_mismatch(resource, value)}: {message}")
     if validation == "Warn":
         for problem in problems:
             request.warn(problem)
@@ -47,19 +47,19 @@ def decode_patched(write: "Write", value: Any, duplicates: list[str], format_doc
     """Return a patched document as an object of the path's kind. Raises 422 on the field `patch` for any other."""
     resource = write.resource
     if not isinstance(value, dict):
-        raise _invalid_patch(format_document(value), "couldn't get version/kind; json parse error")
+        raise _build_invalid_patch_error(format_document(value), "couldn't get version/kind; json parse error")
     problem = bodies.type_meta_error(value)
     if not problem and not resource.custom:
         problem = bodies.kind_mismatch(value, resource, patched=True)
     if problem:
-        raise _invalid_patch(format_document(value), problem)
+        raise _build_invalid_patch_error(format_document(value), problem)
     if resource.custom:
         if not value.get("kind"):
             document = format_document(value)
-            raise _invalid_patch(document, f"Object 'Kind' is missing in '{document}'")
+            raise _build_invalid_patch_error(document, f"Object 'Kind' is missing in '{document}'")
         if "apiVersion" in value and value["apiVersion"] is None:
             message = ".apiVersion accessor error: <nil> is of the type <nil>, expected string"
-            raise _invalid_patch(format_document(value), message)
+            raise _build_invalid_patch_error(format_document(value), message)
     elif not value.get("kind"):
         value = {**value, "kind": resource.kind}
     obj: Object = {}
@@ -74,9 +74,9 @@ def decode_patched(write: "Write", value: Any, duplicates: list[str], format_doc
             obj, unknown = decode(resource, value)
     except codec.DecodeError as error:
         document = format_document(value)
-        raise _invalid_patch(document, _first_error(resource, document) or error.message) from None
+        raise _build_invalid_patch_error(document, _find_first_error(resource, document) or error.message) from None
     write.changes.note_submitted(resource, value)
-    _check_strictly(write, [*duplicates, *_describe(unknown, [])], lambda: format_document(value))
+    _report_problems(write, [*duplicates, *_describe_problems(unknown, [])], lambda: format_document(value))
     return fill_defaults(resource, obj) if obj else obj
 
 
@@ -85,7 +85,7 @@ def _has_group_kind(resource: Resource, value: Object) -> bool:
     return (group, value.get("kind")) == (resource.group, resource.kind)
 
 
-def _first_error(resource: Resource, document: str) -> str:
+def _find_first_error(resource: Resource, document: str) -> str:
     """Return the first decode error of a document text, whose fields may be in another order than the object's."""
     try:
         decode(resource, encoding.decode(document.encode())[0])
@@ -105,15 +105,15 @@ def decode_strategic(write: "Write", value: Object, duplicates: list[str], forma
             codec.expect_string(value.get(key) or "")
         obj, unknown = decode(resource, {**value, "apiVersion": resource.api_version, "kind": resource.kind})
     except codec.DecodeError as error:
-        raise _invalid_patch(format_document(value), error.from_map) from None
+        raise _build_invalid_patch_error(format_document(value), error.from_map) from None
     write.changes.note_submitted(resource, value)
-    _check_strictly(write, [*duplicates, *_describe(unknown, [])], lambda: format_document(value))
+    _report_problems(write, [*duplicates, *_describe_problems(unknown, [])], lambda: format_document(value))
     return fill_defaults(resource, obj)
 
 
-def _check_strictly(write: "Write", problems: list[str], format_document: Callable[[], str]) -> None:
+def _report_problems(write: "Write", problems: list[str], format_document: Callable[[], str]) -> None:
     if problems and write.options.validation == "Strict":
-        raise _invalid_patch(format_document(), f"strict decoding error: {', '.join(problems)}")
+        raise _build_invalid_patch_error(format_document(), f"strict decoding error: {', '.join(problems)}")
     if write.options.validation == "Warn":
         for problem in problems:
             write.request.warn(problem)
@@ -175,22 +175,22 @@ def _order_problems(request: Request, resource: Resource, unknown: list[str], du
     For built-in kinds that is the order in the body. For custom resources and in YAML, duplicate fields come first.
     """
     if bodies.media_type(request) == "yaml":
-        return [*duplicates, *_describe(unknown, [])]
+        return [*duplicates, *_describe_problems(unknown, [])]
     if resource.custom or not (unknown and duplicates):
-        return _describe([], duplicates) + _describe(unknown, [])
+        return _describe_problems([], duplicates) + _describe_problems(unknown, [])
     positions = encoding.field_positions(request.body)
-    return sorted(_describe(unknown, duplicates), key=lambda problem: positions.get(problem, len(positions)))
+    return sorted(_describe_problems(unknown, duplicates), key=lambda problem: positions.get(problem, len(positions)))
 
 
-def _describe(unknown: list[str], duplicates: list[str]) -> list[str]:
+def _describe_problems(unknown: list[str], duplicates: list[str]) -> list[str]:
     return [f'unknown field "{path}"' for path in unknown] + [f'duplicate field "{path}"' for path in duplicates]
 
 
-def _cannot_be_handled(resource: Resource, value: Object) -> str:
+def _format_kind_mismatch(resource: Resource, value: Object) -> str:
     kind = value.get("kind") or resource.kind
     return f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
 
 
-def _invalid_patch(document: str, message: str) -> Exception:
+def _build_invalid_patch_error(document: str, message: str) -> Exception:
     detail = f"Invalid value: {quote_go(document)}: {message}"
     return invalid_kind("", "", "", [FieldError("FieldValueInvalid", "patch", detail)])

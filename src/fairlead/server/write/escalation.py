@@ -58,20 +58,20 @@ def reject_escalation(write: "Write", obj: Object, old: Object | None) -> None:
         granted: list[Rule] = obj.get("rules") or []
     else:
         try:
-            granted = authorizer.rules_of(reference, write.namespace)
-        except RoleMissing as missing:
-            raise not_found(write.resource, missing.name) from None
-    held, problems = authorizer.rules(user, write.namespace)
+            granted = authorizer.get_role_rules(reference, write.namespace)
+        except RoleMissing as find_missing_rules:
+            raise not_found(write.resource, find_missing_rules.name) from None
+    held_rules, problems = authorizer.rules(user, write.namespace)
     name = (obj.get("metadata") or {}).get("name") or ""
-    if escalated := rules.missing(held, granted):
+    if escalated := rules.find_missing_rules(held_rules, granted):
         groups = " ".join(quote_go(group) for group in user.groups)
         who = f"user {quote_go(user.name)} (groups=[{groups}])"
         message = f"{who} is attempting to grant RBAC permissions not currently held:\n{rules.describe(escalated)}"
         if problems:
             message += f"; resolution errors: [{' '.join(problems)}]"
         raise forbidden(write.resource, name, message)
-    if (_has_aggregation_rule(obj) or (old is not None and _has_aggregation_rule(old))) and rules.missing(
-        held, _EVERYTHING
+    if (_has_aggregation_rule(obj) or (old is not None and _has_aggregation_rule(old))) and rules.find_missing_rules(
+        held_rules, _EVERYTHING
     ):
         raise forbidden(write.resource, name, "must have cluster-admin privileges to use the aggregationRule")
 

@@ -117,7 +117,7 @@ class FieldTracker:
         submitted = (obj.get("metadata") or {}).get("managedFields")
         managed = ownership.read_submitted(ownership.NO_MANAGED_FIELDS, submitted)
         obj = remove_managed_fields(obj)
-        write.managed = ownership.update(None, managed, obj, self._field_write(write))
+        write.managed = ownership.update(None, managed, obj, self._build_field_write(write))
         return set_managed_fields(obj, write.managed)
 
     def track_update(self, write: "Write", live: Stored, obj: Object) -> Object:
@@ -128,7 +128,7 @@ class FieldTracker:
         if not write.subresource and submitted != live.object["metadata"].get("managedFields"):
             managed = ownership.read_submitted(managed, submitted)
         obj = remove_managed_fields(obj)
-        write.managed = ownership.update(get_unmanaged(live), managed, obj, self._field_write(write))
+        write.managed = ownership.update(get_unmanaged(live), managed, obj, self._build_field_write(write))
         return set_managed_fields(obj, write.managed)
 
     def track_server_update(
@@ -157,7 +157,7 @@ class FieldTracker:
                 get_unmanaged(live) if live else None,
                 get_managed_fields(live) if live else ownership.NO_MANAGED_FIELDS,
                 config,
-                self._field_write(write),
+                self._build_field_write(write),
                 force=write.options.force,
             )
         except ownership.FieldConflict as conflict:
@@ -166,7 +166,7 @@ class FieldTracker:
             raise unclassified(str(error)) from None
         return result.object, result.managed
 
-    def _field_write(self, write: "Write") -> FieldWrite:
+    def _build_field_write(self, write: "Write") -> FieldWrite:
         resource, subresource = write.resource, write.subresource
         return FieldWrite(
             write.options.manager,

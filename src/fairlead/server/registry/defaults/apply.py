@@ -11,18 +11,18 @@ from fairlead.server.schema.nodes import MISSING, Node
 
 def apply_defaults(node: Node, obj: Value) -> Value:
     """Return the object with its default values, or `obj` itself if no default is missing."""
-    result: Value = _apply(node, obj)
+    result: Value = _apply_to_value(node, obj)
     return result
 
 
-def _apply(node: Node, value: Any) -> Any:
-    children, field_defaults, object_rules = _plan(node)
+def _apply_to_value(node: Node, value: Any) -> Any:
+    children, field_defaults, object_rules = _find_defaults(node)
     if not (children or field_defaults or object_rules):
         return value
     if type(value) is list:
         if node.items is None:
             return value
-        items = [_apply(node.items, item) for item in value]
+        items = [_apply_to_value(node.items, item) for item in value]
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
     if type(value) is not dict:
         return value
@@ -40,17 +40,17 @@ def _apply(node: Node, value: Any) -> Any:
     for key, child in children.items():
         inner = result.get(key)
         if inner is not None:
-            changed = _apply(child, inner)
+            changed = _apply_to_value(child, inner)
             if changed is not inner:
                 result = {**result, key: changed}
     return result
 
 
-_Plan = tuple[dict[str, Node], tuple[tuple[str, Any, bool], ...], tuple[Callable[[Value], Value], ...]]
+_Defaults = tuple[dict[str, Node], tuple[tuple[str, Any, bool], ...], tuple[Callable[[Value], Value], ...]]
 
 
 @cache
-def _plan(node: Node) -> _Plan:
+def _find_defaults(node: Node) -> _Defaults:
     """Return the children that have defaults, the default values of fields, and the rules for the whole object."""
     name = node.go.name
     children = {key: child for key, child in node.fields.items() if _has_defaults(child)}

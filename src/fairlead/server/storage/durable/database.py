@@ -105,14 +105,14 @@ class Database:
             if row is not None:
                 return bytes(row[0])
             secret = create()
-            values = (name, secret, _checksum((name,), secret))
+            values = (name, secret, _compute_checksum((name,), secret))
             self._connection.execute("INSERT INTO secrets VALUES (?, ?, ?)", values)
             self._acknowledge(self._version._replace(secrets=self._version.secrets + 1))
             return secret
 
     def commit(self, revisions: list[Revision], compacted: list[CompactedVersion]) -> None:
         """Write all revisions in one transaction. If it raises sqlite3.Error, the database is unchanged."""
-        rows = [_row(revision) for revision in revisions]
+        rows = [_build_row(revision) for revision in revisions]
         with self._lock:
             self._commit(rows, compacted)
             self._acknowledge(self._version._replace(version=revisions[-1].version))
@@ -201,18 +201,18 @@ def _count_secrets(connection: sqlite3.Connection) -> int:
     """Return the number of stored secrets. Raises ValueError if one is damaged."""
     rows = connection.execute("SELECT * FROM secrets").fetchall()
     for name, value, checksum in rows:
-        if _checksum((name,), value) != checksum:
+        if _compute_checksum((name,), value) != checksum:
             raise ValueError(f"the checksum of the secret {name!r} is wrong")
     return len(rows)
 
 
-def _row(revision: Revision) -> tuple[Any, ...]:
+def _build_row(revision: Revision) -> tuple[Any, ...]:
     columns = (*revision[:5], int(revision.deleted), int(revision.bytes_differ))
     encoded = msgspec.json.encode(revision.object)
-    return *columns, encoded, _checksum(columns, encoded)
+    return *columns, encoded, _compute_checksum(columns, encoded)
 
 
-def _checksum(columns: tuple[Any, ...], encoded: bytes) -> int:
+def _compute_checksum(columns: tuple[Any, ...], encoded: bytes) -> int:
     """Return a checksum of a row, because SQLite detects damage to its page structure but not to the content."""
     return zlib.crc32(encoded, zlib.crc32(repr(columns).encode()))
 
@@ -220,7 +220,7 @@ def _checksum(columns: tuple[Any, ...], encoded: bytes) -> int:
 def _load_revisions(connection: sqlite3.Connection) -> Iterator[Revision]:
     decode = msgspec.json.Decoder(dict[str, Any]).decode
     for *columns, encoded, checksum in connection.execute("SELECT * FROM revisions ORDER BY version"):
-        if _checksum(tuple(columns), encoded) != checksum:
+        if _compute_checksum(tuple(columns), encoded) != checksum:
             raise ValueError(f"the checksum of revision {columns[0]} is wrong")
         version, group, plural, namespace, name, deleted, bytes_differ = columns
         yield Revision(version, group, plural, namespace, name, bool(deleted), bool(bytes_differ), decode(encoded))

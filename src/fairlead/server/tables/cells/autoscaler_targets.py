@@ -35,10 +35,10 @@ def _format_metric(metric: Object, status: Object) -> str:
         return f"{current.get('averageValue') or UNKNOWN}/{target.get('averageValue')}"
     if target.get("averageValue") is not None:
         return f"{source.get('name')}: {current.get('averageValue') or UNKNOWN}/{target['averageValue']}"
-    shown = (_percentage(current, UNKNOWN), _percentage(target, "<auto>"))
+    shown = (_format_percentage(current, UNKNOWN), _format_percentage(target, "<auto>"))
     return f"{source.get('name')}: {'/'.join(shown)}"
 
 
-def _percentage(value: Object, missing: str) -> str:
+def _format_percentage(value: Object, missing: str) -> str:
     utilization = value.get("averageUtilization")
     return f"{utilization}%" if utilization is not None else missing

@@ -20,19 +20,19 @@ from fairlead.server.tables.cells.formatters import (
 _ROLE = "node-role.kubernetes.io/"
 
 
-def _ready(node: Object) -> str:
+def _format_readiness(node: Object) -> str:
     matches = [c.get("status") for c in at(node, "status", "conditions") or () if c.get("type") == "Ready"]
     status = ("Ready" if matches[-1] == "True" else "NotReady") if matches else "Unknown"
     return f"{status},SchedulingDisabled" if at(node, "spec", "unschedulable") else status
 
 
-def _roles(node: Object) -> str:
+def _list_roles(node: Object) -> str:
     value = node["metadata"].get("labels") or {}
     roles = {key.removeprefix(_ROLE) for key in value if key.startswith(_ROLE)} | {value.get("kubernetes.io/role", "")}
     return ",".join(sorted(roles - {""})) or NONE
 
 
-def _address(kind: str) -> Cell:
+def _find_address(kind: str) -> Cell:
     def cell(node: Object) -> str:
         matches = [a.get("address") or "" for a in at(node, "status", "addresses") or () if a.get("type") == kind]
         return matches[0] if matches else NONE
@@ -40,17 +40,17 @@ def _address(kind: str) -> Cell:
     return cell
 
 
-def _kernel(node: Object) -> str:
+def _format_kernel(node: Object) -> str:
     version, built = (at(node, "status", "nodeInfo", key) for key in ("kernelVersion", "architecture"))
     return f"{version or UNKNOWN} ({built})" if built else version or UNKNOWN
 
 
-def _claim(volume: Object) -> str:
+def _format_claim(volume: Object) -> str:
     claim = at(volume, "spec", "claimRef")
     return "" if claim is None else f"{claim.get('namespace') or ''}/{claim.get('name') or ''}"
 
 
-def _parameters(ingress_class: Object) -> str:
+def _format_parameters(ingress_class: Object) -> str:
     value = at(ingress_class, "spec", "parameters")
     if value is None:
         return NONE
@@ -58,7 +58,7 @@ def _parameters(ingress_class: Object) -> str:
     return f"{value.get('kind')}{group}/{value.get('name')}"
 
 
-def _parent(address: Object) -> str:
+def _format_parent(address: Object) -> str:
     value = at(address, "spec", "parentRef")
     if value is None:
         return NONE
@@ -66,22 +66,22 @@ def _parent(address: Object) -> str:
     return "/".join(part for part in (kind.lower(), value.get("namespace"), value.get("name")) if part)
 
 
-def _param_kind(policy: Object) -> str:
+def _format_param_kind(policy: Object) -> str:
     value = at(policy, "spec", "paramKind")
     return UNSET if value is None else f"{value.get('apiVersion') or ''}/{value.get('kind') or ''}"
 
 
-def _param_ref(binding: Object) -> str:
+def _format_param_ref(binding: Object) -> str:
     value = at(binding, "spec", "paramRef") or {}
     return f"{value.get('namespace') or '*'}/{value['name']}" if value.get("name") else UNSET
 
 
-def _missing_priority_level(schema: Object) -> str:
+def _has_missing_priority_level(schema: Object) -> str:
     matches = [c.get("status") for c in at(schema, "status", "conditions") or () if c.get("type") == "Dangling"]
     return matches[0] or "" if matches else "?"
 
 
-def _limited(*path: str) -> Cell:
+def _get_limit(*path: str) -> Cell:
     def cell(level: Object) -> object:
         value = at(level, "spec", "limited", *path)
         return NONE if value is None else value
@@ -89,7 +89,7 @@ def _limited(*path: str) -> Cell:
     return cell
 
 
-def _claim_state(claim: Object) -> str:
+def _format_claim_state(claim: Object) -> str:
     deleted, status = bool(claim["metadata"].get("deletionTimestamp")), claim.get("status") or {}
     states = ["deleted"] if deleted else []
     if status.get("allocation") is None:
@@ -99,7 +99,7 @@ def _claim_state(claim: Object) -> str:
     return ",".join(states)
 
 
-def _signing_condition(request: Object) -> str:
+def _format_signing_condition(request: Object) -> str:
     value = {c.get("type") for c in at(request, "status", "conditions") or ()}
     status = next((kind for kind in ("Denied", "Approved") if kind in value), "Pending")
     return (
@@ -107,22 +107,22 @@ def _signing_condition(request: Object) -> str:
     )
 
 
-def _requested_duration(request: Object) -> str:
+def _format_requested_duration(request: Object) -> str:
     seconds = at(request, "spec", "expirationSeconds")
     return NONE if seconds is None else format_age("1970-01-01T00:00:00Z", seconds)
 
 
-def _audiences(driver: Object) -> str:
+def _list_audiences(driver: Object) -> str:
     requests = at(driver, "spec", "tokenRequests")
     return UNSET if requests is None else ",".join(request.get("audience") or "" for request in requests)
 
 
-def _service(service: Object) -> str:
+def _format_service(service: Object) -> str:
     value = at(service, "spec", "service")
     return "Local" if value is None else f"{value.get('namespace')}/{value.get('name')}"
 
 
-def _available(service: Object) -> str:
+def _format_availability(service: Object) -> str:
     matches = [c for c in at(service, "status", "conditions") or () if c.get("type") == "Available"]
     if not matches:
         return "Unknown"
@@ -130,16 +130,16 @@ def _available(service: Object) -> str:
     return status if status == "True" else f"{status} ({matches[0].get('reason') or ''})"
 
 
-_BINDING: dict[str, Cell] = {"PolicyName": text("spec", "policyName", empty=""), "ParamRef": _param_ref}
+_BINDING: dict[str, Cell] = {"PolicyName": text("spec", "policyName", empty=""), "ParamRef": _format_param_ref}
 CELLS: dict[str, dict[str, Cell]] = {
     "/nodes": {
-        "Status": _ready,
-        "Roles": _roles,
+        "Status": _format_readiness,
+        "Roles": _list_roles,
         "Version": text("status", "nodeInfo", "kubeletVersion", empty=""),
-        "Internal-IP": _address("InternalIP"),
-        "External-IP": _address("ExternalIP"),
+        "Internal-IP": _find_address("InternalIP"),
+        "External-IP": _find_address("ExternalIP"),
         "OS-Image": text("status", "nodeInfo", "osImage", empty=UNKNOWN),
-        "Kernel-Version": _kernel,
+        "Kernel-Version": _format_kernel,
         "Container-Runtime": text("status", "nodeInfo", "containerRuntimeVersion", empty=UNKNOWN),
     },
     "/persistentvolumes": {
@@ -147,7 +147,7 @@ CELLS: dict[str, dict[str, Cell]] = {
         "Access Modes": modes("spec", "accessModes"),
         "Reclaim Policy": text("spec", "persistentVolumeReclaimPolicy", empty=""),
         "Status": phase,
-        "Claim": _claim,
+        "Claim": _format_claim,
         "StorageClass": storage_class,
         "VolumeAttributesClass": text("spec", "volumeAttributesClassName", empty=UNSET),
         "Reason": text("status", "reason", empty=""),
@@ -169,7 +169,7 @@ CELLS: dict[str, dict[str, Cell]] = {
         "AttachRequired": lambda obj: at(obj, "spec", "attachRequired") is not False,
         "PodInfoOnMount": flag("spec", "podInfoOnMount"),
         "StorageCapacity": flag("spec", "storageCapacity"),
-        "TokenRequests": _audiences,
+        "TokenRequests": _list_audiences,
         "RequiresRepublish": flag("spec", "requiresRepublish"),
         "Modes": lambda obj: ",".join(at(obj, "spec", "volumeLifecycleModes") or ()) or NONE,
     },
@@ -185,46 +185,46 @@ CELLS: dict[str, dict[str, Cell]] = {
     "networking.k8s.io/ingressclasses": {
         "Name": class_name("ingressclass.kubernetes.io/is-default-class"),
         "Controller": text("spec", "controller", empty=""),
-        "Parameters": _parameters,
+        "Parameters": _format_parameters,
     },
     "networking.k8s.io/servicecidrs": {"CIDRs": lambda obj: ",".join(at(obj, "spec", "cidrs") or ())},
-    "networking.k8s.io/ipaddresses": {"ParentRef": _parent},
+    "networking.k8s.io/ipaddresses": {"ParentRef": _format_parent},
     "admissionregistration.k8s.io/validatingwebhookconfigurations": {"Webhooks": size("webhooks")},
     "admissionregistration.k8s.io/mutatingwebhookconfigurations": {"Webhooks": size("webhooks")},
     "admissionregistration.k8s.io/validatingadmissionpolicies": {
         "Validations": size("spec", "validations"),
-        "ParamKind": _param_kind,
+        "ParamKind": _format_param_kind,
     },
     "admissionregistration.k8s.io/mutatingadmissionpolicies": {
         "Mutations": size("spec", "mutations"),
-        "ParamKind": _param_kind,
+        "ParamKind": _format_param_kind,
     },
     "admissionregistration.k8s.io/validatingadmissionpolicybindings": _BINDING,
     "admissionregistration.k8s.io/mutatingadmissionpolicybindings": _BINDING,
     "certificates.k8s.io/certificatesigningrequests": {
         "SignerName": text("spec", "signerName"),
         "Requestor": text("spec", "username", empty=""),
-        "RequestedDuration": _requested_duration,
-        "Condition": _signing_condition,
+        "RequestedDuration": _format_requested_duration,
+        "Condition": _format_signing_condition,
     },
     "flowcontrol.apiserver.k8s.io/flowschemas": {
         "PriorityLevel": text("spec", "priorityLevelConfiguration", "name", empty=""),
         "MatchingPrecedence": count("spec", "matchingPrecedence"),
         "DistinguisherMethod": text("spec", "distinguisherMethod", "type"),
-        "MissingPL": _missing_priority_level,
+        "MissingPL": _has_missing_priority_level,
     },
     "flowcontrol.apiserver.k8s.io/prioritylevelconfigurations": {
         "Type": text("spec", "type", empty=""),
-        "NominalConcurrencyShares": _limited("nominalConcurrencyShares"),
-        "Queues": _limited("limitResponse", "queuing", "queues"),
-        "HandSize": _limited("limitResponse", "queuing", "handSize"),
-        "QueueLengthLimit": _limited("limitResponse", "queuing", "queueLengthLimit"),
+        "NominalConcurrencyShares": _get_limit("nominalConcurrencyShares"),
+        "Queues": _get_limit("limitResponse", "queuing", "queues"),
+        "HandSize": _get_limit("limitResponse", "queuing", "handSize"),
+        "QueueLengthLimit": _get_limit("limitResponse", "queuing", "queueLengthLimit"),
     },
-    "resource.k8s.io/resourceclaims": {"State": _claim_state},
+    "resource.k8s.io/resourceclaims": {"State": _format_claim_state},
     "resource.k8s.io/resourceslices": {
         "Node": text("spec", "nodeName", empty=""),
         "Driver": text("spec", "driver", empty=""),
         "Pool": text("spec", "pool", "name", empty=""),
     },
-    "apiregistration.k8s.io/apiservices": {"Service": _service, "Available": _available},
+    "apiregistration.k8s.io/apiservices": {"Service": _format_service, "Available": _format_availability},
 }

@@ -29,11 +29,11 @@ from fairlead.server.tables.cells.formatters import (
 TimedCell = Callable[[Object, float], Any]  # takes the object and the current time
 
 
-def _data(obj: Object) -> int:
+def _count_data(obj: Object) -> int:
     return len(obj.get("data") or {}) + len(obj.get("binaryData") or {})
 
 
-def _ports(obj: Object) -> str:
+def _format_ports(obj: Object) -> str:
     shown = [
         f"{p['port']}:{p['nodePort']}/{p['protocol']}" if p.get("nodePort") else f"{p['port']}/{p['protocol']}"
         for p in at(obj, "spec", "ports") or ()
@@ -41,7 +41,7 @@ def _ports(obj: Object) -> str:
     return ",".join(shown) or NONE
 
 
-def _external(obj: Object) -> str:
+def _list_external_addresses(obj: Object) -> str:
     spec = obj["spec"]
     value = ",".join(spec.get("externalIPs") or ())
     if spec.get("type") == "LoadBalancer":
@@ -51,14 +51,14 @@ def _external(obj: Object) -> str:
     return value or NONE
 
 
-def _job_status(obj: Object) -> str:
+def _format_job_status(obj: Object) -> str:
     value = {c["type"] for c in at(obj, "status", "conditions") or () if c["status"] == "True"}
     if obj["metadata"].get("deletionTimestamp"):
         value.add("Terminating")
     return next((word for word in _JOB_STATES if word in value), "Running")
 
 
-def _completions(obj: Object) -> str:
+def _format_completions(obj: Object) -> str:
     desired = at(obj, "spec", "completions")
     if desired is None:
         parallel = at(obj, "spec", "parallelism") or 0
@@ -66,7 +66,7 @@ def _completions(obj: Object) -> str:
     return f"{at(obj, 'status', 'succeeded') or 0}/{desired}"
 
 
-def _hosts(obj: Object) -> str:
+def _list_hosts(obj: Object) -> str:
     rules = at(obj, "spec", "rules") or ()
     shown: list[str] = []
     for index, rule in enumerate(rules):
@@ -76,15 +76,15 @@ def _hosts(obj: Object) -> str:
     return ",".join(shown) or "*"
 
 
-def _budget(key: str) -> Cell:
+def _format_budget(key: str) -> Cell:
     return lambda obj: str(matches) if (matches := at(obj, "spec", key)) is not None else "N/A"
 
 
-def _role(obj: Object) -> str:
+def _format_role(obj: Object) -> str:
     return f"{obj['roleRef']['kind']}/{obj['roleRef']['name']}"
 
 
-def _subjects(kind: str) -> Cell:
+def _list_subjects(kind: str) -> Cell:
     def cell(obj: Object) -> str:
         matches = [s for s in obj.get("subjects") or () if s["kind"] == kind]
         names = [f"{s['namespace']}/{s['name']}" if kind == "ServiceAccount" else s["name"] for s in matches]
@@ -93,7 +93,7 @@ def _subjects(kind: str) -> Cell:
     return cell
 
 
-def _involved(key: str) -> Cell:
+def _format_involved_object(key: str) -> Cell:
     def cell(obj: Object) -> str:
         reference = obj.get(key) or {}
         kind = (reference.get("kind") or "").lower()
@@ -102,36 +102,36 @@ def _involved(key: str) -> Cell:
     return cell
 
 
-def _source(obj: Object) -> str:
+def _format_source(obj: Object) -> str:
     source = obj.get("source") or obj.get("deprecatedSource") or {}
     component = source.get("component") or obj.get("reportingComponent") or obj.get("reportingController") or ""
     host = source.get("host") or obj.get("reportingInstance")
     return f"{component}, {host}" if host else component
 
 
-def _event_cells(object_field: str, message_field: str) -> dict[str, Cell]:
+def _build_event_cells(object_field: str, message_field: str) -> dict[str, Cell]:
     return {
         "Type": text("type", empty=""),
         "Reason": text("reason", empty=""),
-        "Object": _involved(object_field),
+        "Object": _format_involved_object(object_field),
         "Subobject": text(object_field, "fieldPath", empty=""),
-        "Source": _source,
+        "Source": _format_source,
         "Message": lambda obj: (obj.get(message_field) or "").strip(),
-        "Count": _event_count,
+        "Count": _count_events,
     }
 
 
-def _endpoint_ports(obj: Object) -> str:
+def _list_endpoint_ports(obj: Object) -> str:
     matches = [str(port.get("port") or port.get("name", "*")) for port in obj.get("ports") or ()]
     return first_three(matches) or UNSET
 
 
-def _endpoint_addresses(obj: Object) -> str:
+def _list_endpoint_addresses(obj: Object) -> str:
     matches = [a for e in obj.get("endpoints") or () for a in e.get("addresses") or ()]
     return first_three(matches) or UNSET
 
 
-def _subsets(obj: Object) -> str:
+def _list_subset_addresses(obj: Object) -> str:
     """Return the addresses of an Endpoints object, each with each port."""
     matches: list[str] = []
     for subset in obj.get("subsets") or ():
@@ -142,7 +142,7 @@ def _subsets(obj: Object) -> str:
     return first_three(matches) or NONE
 
 
-def _quota(limits: bool) -> Cell:
+def _format_quota(limits: bool) -> Cell:
     def shown(obj: Object) -> str:
         hard, used = at(obj, "status", "hard") or {}, at(obj, "status", "used") or {}
         names = [name for name in sorted(hard) if name.startswith("limits") is limits]
@@ -151,7 +151,7 @@ def _quota(limits: bool) -> Cell:
     return shown
 
 
-def _controller(obj: Object) -> str:
+def _format_controller(obj: Object) -> str:
     for owner in obj["metadata"].get("ownerReferences") or ():
         if owner.get("controller"):
             group = owner["apiVersion"].rpartition("/")[0]
@@ -159,39 +159,39 @@ def _controller(obj: Object) -> str:
     return NONE
 
 
-def _claim_capacity(obj: Object) -> str:
+def _get_claim_capacity(obj: Object) -> str:
     """Return the capacity of the volume that a claim is bound to, or "" if the claim is not bound."""
     return (at(obj, "status", "capacity", "storage") or "0") if at(obj, "spec", "volumeName") else ""
 
 
-def _duration(obj: Object, now: float) -> str:
+def _format_duration(obj: Object, now: float) -> str:
     start, end = at(obj, "status", "startTime"), at(obj, "status", "completionTime")
     return format_age(start, parse(end) if end else now) if start else ""
 
 
-def _scheduled(obj: Object, now: float) -> str:
+def _format_last_schedule(obj: Object, now: float) -> str:
     stamp = at(obj, "status", "lastScheduleTime")
     return format_age(stamp, now) if stamp else NONE
 
 
-def _first_seen(obj: Object, now: float) -> str:
+def _format_first_seen(obj: Object, now: float) -> str:
     return format_age(obj.get("firstTimestamp") or obj.get("deprecatedFirstTimestamp") or obj.get("eventTime"), now)
 
 
-def _last_seen(obj: Object, now: float) -> str:
+def _format_last_seen(obj: Object, now: float) -> str:
     if obj.get("series") is not None:
         return format_age(at(obj, "series", "lastObservedTime"), now)
     last = obj.get("lastTimestamp") or obj.get("deprecatedLastTimestamp")
-    return format_age(last, now) if last else _first_seen(obj, now)
+    return format_age(last, now) if last else _format_first_seen(obj, now)
 
 
-def _event_count(obj: Object) -> int:
+def _count_events(obj: Object) -> int:
     if obj.get("series") is not None:
         return at(obj, "series", "count") or 0
     return obj.get("count") or obj.get("deprecatedCount") or 1
 
 
-def _reference(obj: Object) -> str:
+def _format_scale_target(obj: Object) -> str:
     target = at(obj, "spec", "scaleTargetRef") or {}
     return f"{target.get('kind')}/{target.get('name')}"
 
@@ -211,21 +211,21 @@ _REPLICAS: dict[str, Cell] = {
     **_PODS,
 }
 _BINDING: dict[str, Cell] = {
-    "Role": _role,
-    "Users": _subjects("User"),
-    "Groups": _subjects("Group"),
-    "ServiceAccounts": _subjects("ServiceAccount"),
+    "Role": _format_role,
+    "Users": _list_subjects("User"),
+    "Groups": _list_subjects("Group"),
+    "ServiceAccounts": _list_subjects("ServiceAccount"),
 }
 
 CELLS: dict[str, dict[str, Cell]] = {
-    "/configmaps": {"Data": _data},
-    "/secrets": {"Type": text("type"), "Data": _data},
+    "/configmaps": {"Data": _count_data},
+    "/secrets": {"Type": text("type"), "Data": _count_data},
     "/namespaces": {"Status": text("status", "phase", empty="")},
     "/services": {
         "Type": text("spec", "type"),
         "Cluster-IP": text("spec", "clusterIP"),
-        "External-IP": _external,
-        "Port(s)": _ports,
+        "External-IP": _list_external_addresses,
+        "Port(s)": _format_ports,
         "Selector": labels("spec", "selector"),
     },
     "/pods": {
@@ -236,15 +236,15 @@ CELLS: dict[str, dict[str, Cell]] = {
         "Nominated Node": text("status", "nominatedNodeName"),
         "Readiness Gates": pods.gates,
     },
-    "/events": _event_cells("involvedObject", "message"),
-    "events.k8s.io/events": _event_cells("regarding", "note"),
-    "/endpoints": {"Endpoints": _subsets},
-    "/resourcequotas": {"Request": _quota(limits=False), "Limit": _quota(limits=True)},
-    "apps/controllerrevisions": {"Controller": _controller, "Revision": lambda obj: obj.get("revision") or 0},
+    "/events": _build_event_cells("involvedObject", "message"),
+    "events.k8s.io/events": _build_event_cells("regarding", "note"),
+    "/endpoints": {"Endpoints": _list_subset_addresses},
+    "/resourcequotas": {"Request": _format_quota(limits=False), "Limit": _format_quota(limits=True)},
+    "apps/controllerrevisions": {"Controller": _format_controller, "Revision": lambda obj: obj.get("revision") or 0},
     "/persistentvolumeclaims": {
         "Status": phase,
         "Volume": text("spec", "volumeName", empty=""),
-        "Capacity": _claim_capacity,
+        "Capacity": _get_claim_capacity,
         "StorageClass": storage_class,
         "VolumeAttributesClass": text("spec", "volumeAttributesClassName", empty=UNSET),
         "VolumeMode": text("spec", "volumeMode", empty=UNSET),
@@ -273,7 +273,7 @@ CELLS: dict[str, dict[str, Cell]] = {
         "Node Selector": labels(*_TEMPLATE, "nodeSelector"),
         **_PODS,
     },
-    "batch/jobs": {"Status": _job_status, "Completions": _completions, **_PODS},
+    "batch/jobs": {"Status": _format_job_status, "Completions": _format_completions, **_PODS},
     "batch/cronjobs": {
         "Schedule": text("spec", "schedule"),
         "Timezone": text("spec", "timeZone"),
@@ -286,18 +286,18 @@ CELLS: dict[str, dict[str, Cell]] = {
     "coordination.k8s.io/leases": {"Holder": text("spec", "holderIdentity", empty="")},
     "networking.k8s.io/ingresses": {
         "Class": text("spec", "ingressClassName"),
-        "Hosts": _hosts,
+        "Hosts": _list_hosts,
         "Address": load_balancer_addresses,
         "Ports": lambda obj: "80, 443" if at(obj, "spec", "tls") else "80",
     },
     "networking.k8s.io/networkpolicies": {"Pod-Selector": selector("spec", "podSelector")},
     "policy/poddisruptionbudgets": {
-        "Min Available": _budget("minAvailable"),
-        "Max Unavailable": _budget("maxUnavailable"),
+        "Min Available": _format_budget("minAvailable"),
+        "Max Unavailable": _format_budget("maxUnavailable"),
         "Allowed Disruptions": count("status", "disruptionsAllowed"),
     },
     "autoscaling/horizontalpodautoscalers": {
-        "Reference": _reference,
+        "Reference": _format_scale_target,
         "Targets": targets,
         "MinPods": text("spec", "minReplicas", empty=UNSET),
         "MaxPods": count("spec", "maxReplicas"),
@@ -307,15 +307,15 @@ CELLS: dict[str, dict[str, Cell]] = {
     "rbac.authorization.k8s.io/clusterrolebindings": _BINDING,
     "discovery.k8s.io/endpointslices": {
         "AddressType": text("addressType"),
-        "Ports": _endpoint_ports,
-        "Endpoints": _endpoint_addresses,
+        "Ports": _list_endpoint_ports,
+        "Endpoints": _list_endpoint_addresses,
     },
 }
-_SEEN: dict[str, TimedCell] = {"Last Seen": _last_seen, "First Seen": _first_seen}
+_SEEN: dict[str, TimedCell] = {"Last Seen": _format_last_seen, "First Seen": _format_first_seen}
 TIMED: dict[str, dict[str, TimedCell]] = {  # cells that depend on the current time
     "/pods": {"Restarts": pods.restarts},
     "/events": _SEEN,
     "events.k8s.io/events": _SEEN,
-    "batch/jobs": {"Duration": _duration},
-    "batch/cronjobs": {"Last Schedule": _scheduled},
+    "batch/jobs": {"Duration": _format_duration},
+    "batch/cronjobs": {"Last Schedule": _format_last_schedule},
 }
