@@ -37,7 +37,7 @@ _GATED_CONDITION: Final = {
 }
 
 
-def status_clearer(schema: Node) -> Callable[[Object], None]:
+def build_status_clearer(schema: Node) -> Callable[[Object], None]:
     """Return a function that clears the status of a new object, because only /status can write it."""
     node = schema.fields["status"]
 
@@ -50,7 +50,7 @@ def status_clearer(schema: Node) -> Callable[[Object], None]:
     return clear
 
 
-def namespace(obj: Object) -> None:
+def prepare_namespace(obj: Object) -> None:
     metadata = obj["metadata"]
     if metadata.get("name"):  # it can be generated after the defaults are set
         metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
@@ -61,13 +61,13 @@ def namespace(obj: Object) -> None:
     obj["status"] = {"phase": "Active"}
 
 
-def claim(obj: Object) -> None:
+def prepare_claim(obj: Object) -> None:
     obj["status"] = {}
     obj["spec"] = _set_data_sources(obj["spec"], {})
     _set_pending(obj, "kubernetes.io/pvc-protection")
 
 
-def claim_update(obj: Object, old: Object) -> None:
+def prepare_claim_update(obj: Object, old: Object) -> None:
     obj["spec"] = _set_data_sources(obj.get("spec") or {}, old.get("spec") or {})
 
 
@@ -88,7 +88,7 @@ def _set_data_sources(spec: Object, old: Object) -> Object:
     return spec
 
 
-def node(obj: Object) -> None:
+def prepare_node(obj: Object) -> None:
     """Add the not-ready taint to a new Node if it is missing, and remove spec.configSource."""
     spec = dict(obj.get("spec") or {})
     spec.pop("configSource", None)
@@ -97,35 +97,35 @@ def node(obj: Object) -> None:
     obj["spec"] = spec if has_taint else {**spec, "taints": [*taints, not_ready]}
 
 
-def certificate_request(obj: Object, user: User) -> None:
+def set_certificate_requester(obj: Object, user: User) -> None:
     """Set username, uid, groups and extra in a CertificateSigningRequest to those of the requesting user."""
     requester = ("username", "uid", "groups", "extra")
     spec = {key: value for key, value in (obj.get("spec") or {}).items() if key not in requester}
     obj["spec"] = spec | user.to_user_info()
 
 
-def certificate_request_update(obj: Object, old: Object) -> None:
+def keep_certificate_request(obj: Object, old: Object) -> None:
     obj["spec"] = old["spec"]
 
 
-def attributes_class(obj: Object) -> None:
+def protect_attributes_class(obj: Object) -> None:
     """Add the finalizer that protects a VolumeAttributesClass in use from deletion."""
     _add_finalizer(obj, "kubernetes.io/vac-protection")
 
 
-def driver_update(obj: Object, old: Object) -> None:
+def update_driver_generation(obj: Object, old: Object) -> None:
     """Increase metadata.generation of a CSIDriver whose spec changed. A new driver has no generation."""
     if obj.get("spec") != old.get("spec"):
         generation = old["metadata"].get("generation", 0) + 1
         obj["metadata"] = {**obj["metadata"], "generation": generation}
 
 
-def volume(obj: Object) -> None:
+def prepare_volume(obj: Object) -> None:
     obj["status"] = {"lastPhaseTransitionTime": obj["metadata"]["creationTimestamp"]}
     _set_pending(obj, "kubernetes.io/pv-protection")
 
 
-def volume_phase_time(obj: Object, old: Object, now: str) -> None:
+def set_volume_phase_time(obj: Object, old: Object, now: str) -> None:
     """Set lastPhaseTransitionTime of a volume whose phase changed, unless the writer sets it."""
     status, before = obj.get("status") or {}, old.get("status") or {}
     time, old_time = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
@@ -149,18 +149,18 @@ def _add_finalizer(obj: Object, finalizer: str) -> None:
         obj["metadata"]["finalizers"] = [*finalizers, finalizer]
 
 
-def pod(obj: Object) -> None:
+def prepare_pod(obj: Object) -> None:
     """Set the phase and the QoS class of a new Pod."""
     spec = dict(obj["spec"])
     if spec.get("terminationGracePeriodSeconds", 0) < 0:
         spec["terminationGracePeriodSeconds"] = 1
     obj["spec"] = spec
-    obj["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
+    obj["status"] = {"phase": "Pending", "qosClass": compute_qos_class(spec)}
     if spec.get("schedulingGates"):
         obj["status"]["conditions"] = [{**_GATED_CONDITION, "lastTransitionTime": obj["metadata"]["creationTimestamp"]}]
 
 
-def pod_update(obj: Object, old: Object) -> None:
+def prepare_pod_update(obj: Object, old: Object) -> None:
     """Keep the priority fields that admission set on a Pod, and add the default tolerations."""
     priority = {key: old["spec"][key] for key in ("priority", "preemptionPolicy") if key in old["spec"]}
     obj["spec"] = add_default_tolerations({**priority, **obj["spec"]})
@@ -181,7 +181,7 @@ def _covers(toleration: Object, other: Object) -> bool:
     return (not key or key == other["key"]) and (not effect or effect == other["effect"])
 
 
-def qos_class(spec: Object) -> str:
+def compute_qos_class(spec: Object) -> str:
     """Return Guaranteed, Burstable or BestEffort, from the resources of the Pod or else of its containers."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     owners = [spec] if spec.get("resources") is not None else containers
@@ -204,7 +204,7 @@ def _sum_amounts(amounts: list[dict[str, Decimal]]) -> dict[str, Decimal]:
     return {name: sum((item.get(name, Decimal(0)) for item in amounts), Decimal(0)) for name in names}
 
 
-def service(obj: Object) -> None:
+def prepare_service(obj: Object) -> None:
     """Allocate the cluster IP and the node ports of a new Service, in a single-stack IPv4 cluster.
 
     A headless Service without a selector is dual-stack.
@@ -299,7 +299,7 @@ def _is_external(spec: Object) -> bool:
     return spec.get("type") in _NODE_PORT_TYPES or (spec.get("type") == "ClusterIP" and bool(spec.get("externalIPs")))
 
 
-def service_update(obj: Object, old: Object) -> None:
+def prepare_service_update(obj: Object, old: Object) -> None:
     """Keep allocated addresses and ports that an update omits, if the type of the Service still needs them."""
     before = old["spec"]
     spec = _drop_fields_of_old_type(obj["spec"], before)
@@ -329,7 +329,7 @@ def job_gets_labels_on_read(obj: Object) -> bool:
     return not obj["metadata"].get("labels") and not obj["spec"].get("manualSelector")
 
 
-def job(obj: Object) -> None:
+def prepare_job(obj: Object) -> None:
     """Add the generated selector and labels with the uid of a Job, unless manualSelector is set."""
     spec = dict(obj["spec"])
     if not spec.get("manualSelector"):
@@ -356,13 +356,13 @@ def job(obj: Object) -> None:
     obj["spec"] = spec
 
 
-def daemon_set(obj: Object) -> None:
+def prepare_daemon_set(obj: Object) -> None:
     annotations = obj["metadata"].get("annotations") or {}
     if int(annotations.get(TEMPLATE_GENERATION) or 0) < 1:
         obj["metadata"]["annotations"] = {**annotations, TEMPLATE_GENERATION: "1"}
 
 
-def stateful_set(obj: Object, old: Object | None = None) -> None:
+def drop_max_unavailable(obj: Object, old: Object | None = None) -> None:
     """Remove maxUnavailable from a StatefulSet, because its feature gate is off by default."""
     rolling = (obj["spec"].get("updateStrategy") or {}).get("rollingUpdate")
     if rolling and "maxUnavailable" in rolling:
@@ -370,25 +370,25 @@ def stateful_set(obj: Object, old: Object | None = None) -> None:
         obj["spec"] = {**obj["spec"], "updateStrategy": {**obj["spec"]["updateStrategy"], "rollingUpdate": rolling}}
 
 
-def lease(obj: Object, old: Object | None = None) -> None:
+def drop_leader_election_fields(obj: Object, old: Object | None = None) -> None:
     """Remove the fields of coordinated leader election from a Lease, because their feature gate is off by default."""
     disabled = ("strategy", "preferredHolder")
     obj["spec"] = {key: value for key, value in (obj.get("spec") or {}).items() if key not in disabled}
 
 
-def service_account(obj: Object, old: Object | None = None) -> None:
+def drop_secret_details(obj: Object, old: Object | None = None) -> None:
     """Remove everything but the names from the secrets of a ServiceAccount."""
     if obj.get("secrets"):
         obj["secrets"] = [{"name": secret["name"]} if secret.get("name") else {} for secret in obj["secrets"]]
 
 
-def endpoint_slice(obj: Object, old: Object | None = None) -> None:
+def drop_deprecated_topology(obj: Object, old: Object | None = None) -> None:
     """Remove deprecatedTopology from the endpoints of an EndpointSlice."""
     endpoints = [{k: v for k, v in item.items() if k != "deprecatedTopology"} for item in obj.get("endpoints") or ()]
     obj["endpoints"] = endpoints or obj.get("endpoints")
 
 
-def daemon_set_update(obj: Object, old: Object) -> None:
+def prepare_daemon_set_update(obj: Object, old: Object) -> None:
     """Set the template generation annotation of a DaemonSet, which clients cannot change."""
     generation = (old["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION) or "0"
     if obj["spec"].get("template") != old["spec"].get("template"):
@@ -397,7 +397,7 @@ def daemon_set_update(obj: Object, old: Object) -> None:
     obj["metadata"]["annotations"] = annotations
 
 
-def definition(obj: Object) -> None:
+def prepare_definition(obj: Object) -> None:
     _coerce_defaults(obj)
     stored = [version["name"] for version in obj["spec"].get("versions") or () if version.get("storage")]
     names = {"kind": "", "plural": ""}
@@ -419,7 +419,7 @@ def _coerce_version(version: Object) -> Object:
     return version if coerced is schema else {**version, "schema": {**validation, "openAPIV3Schema": coerced}}
 
 
-def definition_update(obj: Object, old: Object) -> None:
+def prepare_definition_update(obj: Object, old: Object) -> None:
     """Add a new storage version of a CRD to status.storedVersions.
 
     A write of /status can set other versions, but cannot clear the list.

@@ -78,61 +78,61 @@ _WITH_GENERATION: Final = Strategy(generation=_SPEC)
 _RETURNED_ON_DELETE: Final = Strategy(delete_returns_object=True)
 _DEFAULT_STRATEGY: Final = Strategy()
 
-_TEMPLATE: Final = pod_warnings.template("spec", "template")
+_TEMPLATE: Final = pod_warnings.build_template_warner("spec", "template")
 
 STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("", "ConfigMap"): Strategy(validate=config.config_map),
     ("", "Secret"): Strategy(validate=config.secret),
     ("", "Namespace"): Strategy(
-        delete_returns_object=True, prepare_create=prepare.namespace, validate=namespaces.namespace
+        delete_returns_object=True, prepare_create=prepare.prepare_namespace, validate=namespaces.namespace
     ),
     ("", "Pod"): Strategy(
         generation=_SPEC,
         status_immutable_metadata=("ownerReferences", "deletionTimestamp"),
         delete_returns_object=True,
-        prepare_create=prepare.pod,
-        prepare_update=prepare.pod_update,
-        validate=pods.pod,
+        prepare_create=prepare.prepare_pod,
+        prepare_update=prepare.prepare_pod_update,
+        validate=pods.validate_pod,
         validate_status=statuses.pod,
-        warn=pod_warnings.pod,
+        warn=pod_warnings.find_pod_warnings,
     ),
     ("", "Service"): Strategy(
         metadata_repetition="once",
         create_on_update=True,
         delete_returns_object=True,
-        prepare_create=prepare.service,
-        prepare_update=prepare.service_update,
-        validate=services.service,
+        prepare_create=prepare.prepare_service,
+        prepare_update=prepare.prepare_service_update,
+        validate=services.validate_service,
         validate_status=statuses.service,
-        warn=services.service_warnings,
+        warn=services.find_service_warnings,
     ),
     ("", "ServiceAccount"): Strategy(
         delete_returns_object=True,
-        prepare_create=prepare.service_account,
-        prepare_update=prepare.service_account,
+        prepare_create=prepare.drop_secret_details,
+        prepare_update=prepare.drop_secret_details,
     ),
     ("", "PersistentVolumeClaim"): Strategy(
         bytes_differ=lambda claim: True,
         delete_returns_object=True,
-        prepare_create=prepare.claim,
-        prepare_update=prepare.claim_update,
+        prepare_create=prepare.prepare_claim,
+        prepare_update=prepare.prepare_claim_update,
         validate=storage.claim,
-        warn=pod_warnings.claim,
+        warn=pod_warnings.find_claim_warnings,
     ),
     ("", "PersistentVolume"): Strategy(
         metadata_repetition="as new twice",
         delete_returns_object=True,
-        prepare_create=prepare.volume,
-        set_update_time=prepare.volume_phase_time,
+        prepare_create=prepare.prepare_volume,
+        set_update_time=prepare.set_volume_phase_time,
         validate=persistent_volumes.volume,
-        warn=pod_warnings.volume,
+        warn=pod_warnings.find_volume_warnings,
     ),
     ("", "PodTemplate"): Strategy(
         metadata_repetition="once",
         generation=("template",),
         delete_returns_object=True,
         validate=pods.pod_template_kind,
-        warn=pod_warnings.template("template"),
+        warn=pod_warnings.build_template_warner("template"),
     ),
     ("", "ResourceQuota"): Strategy(
         metadata_repetition="once", delete_returns_object=True, validate=quotas.resource_quota
@@ -140,11 +140,11 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("", "LimitRange"): Strategy(metadata_repetition="as new", create_on_update=True, validate=quotas.limit_range),
     ("", "Event"): Strategy(metadata_repetition="never", create_on_update=True, validate=event_rules.event),
     ("", "Endpoints"): Strategy(create_on_update=True, validate=endpoints.endpoints, deprecation=endpoints.DEPRECATED),
-    ("", "Node"): Strategy(keeps_status_on_create=True, prepare_create=prepare.node, validate=nodes.node),
+    ("", "Node"): Strategy(keeps_status_on_create=True, prepare_create=prepare.prepare_node, validate=nodes.node),
     ("certificates.k8s.io", "CertificateSigningRequest"): Strategy(
         reset_fields=_SPEC,
-        prepare_for_user=prepare.certificate_request,
-        prepare_update=prepare.certificate_request_update,
+        prepare_for_user=prepare.set_certificate_requester,
+        prepare_update=prepare.keep_certificate_request,
         validate=certificates.request,
     ),
     ("", "ReplicationController"): Strategy(
@@ -152,10 +152,10 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         generation=_SPEC,
         validate=workloads.replication_controller,
         validate_status=statuses.replication_controller,
-        warn=workloads.replication_controller_warnings,
+        warn=workloads.find_replication_controller_warnings,
     ),
     ("events.k8s.io", "Event"): Strategy(
-        metadata_repetition="once", create_on_update=True, validate=event_rules.strict_event
+        metadata_repetition="once", create_on_update=True, validate=event_rules.validate_strict_event
     ),
     ("apps", "Deployment"): Strategy(
         metadata_repetition="once",
@@ -176,17 +176,17 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("apps", "StatefulSet"): Strategy(
         metadata_repetition="once",
         generation=_SPEC,
-        prepare_create=prepare.stateful_set,
-        prepare_update=prepare.stateful_set,
+        prepare_create=prepare.drop_max_unavailable,
+        prepare_update=prepare.drop_max_unavailable,
         validate=workloads.stateful_set,
         validate_status=statuses.stateful_set,
-        warn=workloads.stateful_set_warnings,
+        warn=workloads.find_stateful_set_warnings,
     ),
     ("apps", "DaemonSet"): Strategy(
         metadata_repetition="once",
         generation=_SPEC,
-        prepare_create=prepare.daemon_set,
-        prepare_update=prepare.daemon_set_update,
+        prepare_create=prepare.prepare_daemon_set,
+        prepare_update=prepare.prepare_daemon_set_update,
         validate=workloads.daemon_set,
         validate_status=statuses.daemon_set,
         warn=_TEMPLATE,
@@ -194,9 +194,9 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("batch", "Job"): Strategy(
         generation=_SPEC,
         bytes_differ=prepare.job_gets_labels_on_read,
-        prepare_create=prepare.job,
+        prepare_create=prepare.prepare_job,
         validate=batch.job,
-        validate_status=job_statuses.job,
+        validate_status=job_statuses.validate_job,
         warn=_TEMPLATE,
     ),
     ("batch", "CronJob"): Strategy(
@@ -204,7 +204,7 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         status_metadata_repetition="never",
         generation=_SPEC,
         validate=batch.cron_job,
-        warn=pod_warnings.template("spec", "jobTemplate", "spec", "template"),
+        warn=pod_warnings.build_template_warner("spec", "jobTemplate", "spec", "template"),
     ),
     ("autoscaling", "HorizontalPodAutoscaler"): Strategy(
         metadata_repetition="once", validate=autoscaling_rules.autoscaler, validate_status=statuses.autoscaler
@@ -219,22 +219,22 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         metadata_repetition="loosely",
         unconditional_update=False,
         create_on_update=True,
-        prepare_create=prepare.lease,
-        prepare_update=prepare.lease,
+        prepare_create=prepare.drop_leader_election_fields,
+        prepare_update=prepare.drop_leader_election_fields,
         validate=leases.lease,
     ),
     ("discovery.k8s.io", "EndpointSlice"): Strategy(
         metadata_repetition="as new",
         generation=("addressType", "endpoints", "ports", "metadata.labels"),
-        validate=endpoints.endpoint_slice,
-        prepare_create=prepare.endpoint_slice,
-        warn=endpoints.slice_warnings,
+        validate=endpoints.validate_endpoint_slice,
+        prepare_create=prepare.drop_deprecated_topology,
+        warn=endpoints.find_slice_warnings,
     ),
     ("networking.k8s.io", "Ingress"): Strategy(
         generation=_SPEC,
         validate=networking.ingress,
         validate_status=statuses.ingress,
-        warn=networking.ingress_warnings,
+        warn=networking.find_ingress_warnings,
     ),
     ("networking.k8s.io", "NetworkPolicy"): Strategy(
         metadata_repetition="once", generation=_SPEC, generation_counts_empty=True, validate=networking.network_policy
@@ -256,14 +256,14 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         metadata_repetition="once",
         unconditional_update=False,
         delete_returns_object=True,
-        prepare_update=prepare.driver_update,
+        prepare_update=prepare.update_driver_generation,
         validate=storage.driver,
     ),
     ("storage.k8s.io", "CSINode"): Strategy(unconditional_update=False, delete_returns_object=True),
     ("storage.k8s.io", "CSIStorageCapacity"): Strategy(unconditional_update=False),
     ("storage.k8s.io", "VolumeAttachment"): Strategy(unconditional_update=False, delete_returns_object=True),
     ("storage.k8s.io", "VolumeAttributesClass"): Strategy(
-        delete_returns_object=True, prepare_create=prepare.attributes_class
+        delete_returns_object=True, prepare_create=prepare.protect_attributes_class
     ),
     ("node.k8s.io", "RuntimeClass"): Strategy(
         unconditional_update=False, create_on_update=True, validate=classes.runtime_class
@@ -284,11 +284,11 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         generation=_SPEC,
         validates_empty=True,
         unconditional_update=False,
-        prepare_create=prepare.definition,
-        prepare_update=prepare.definition_update,
-        validate=definitions.definition,
-        validate_status=definitions.status,
-        warn=definitions.warnings,
+        prepare_create=prepare.prepare_definition,
+        prepare_update=prepare.prepare_definition_update,
+        validate=definitions.validate_definition,
+        validate_status=definitions.validate_status,
+        warn=definitions.find_warnings,
     ),
 }
 
@@ -381,7 +381,7 @@ def _prepare_create(strategy: Strategy, schema: Node, *, has_status: bool) -> Ca
     """Return the hook that prepares a new object of a kind. It clears the status first if the kind has /status."""
     if not has_status or strategy.keeps_status_on_create:
         return strategy.prepare_create
-    clear_status = prepare.status_clearer(schema)
+    clear_status = prepare.build_status_clearer(schema)
     if strategy.prepare_create is None:
         return clear_status
 

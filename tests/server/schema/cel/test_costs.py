@@ -358,6 +358,8 @@ async def test_message_expression_has_its_own_cost(api):
 def test_expensive_rule_of_a_stored_definition_is_accepted():
     """A definition stored by a version without cost estimates can still be updated."""
     new = definition(a=list_of(with_rules({"type": "string"}, "self.matches('a+')")))
-    assert any("exceeds budget" in cause.message for cause in definitions.definition(new, None))
+    assert any("exceeds budget" in cause.message for cause in definitions.validate_definition(new, None))
     old = {**new, "spec": {**new["spec"], "scope": "Cluster"}}
-    assert not any("estimated rule cost exceeds" in cause.message for cause in definitions.definition(new, old))
+    assert not any(
+        "estimated rule cost exceeds" in cause.message for cause in definitions.validate_definition(new, old)
+    )

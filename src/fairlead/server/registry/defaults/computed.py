@@ -24,7 +24,7 @@ _MAX_PATH: Final = 255
 _AFFINITY_TIMEOUT: Final = 3 * 60 * 60
 
 
-def pull_policy(field: str) -> Callable[[Value], str]:
+def default_pull_policy(field: str) -> Callable[[Value], str]:
     """Return a function that computes the default imagePullPolicy from the image in `field`."""
 
     def policy(obj: Value) -> str:
@@ -36,12 +36,12 @@ def pull_policy(field: str) -> Callable[[Value], str]:
     return policy
 
 
-def when(field: str, default: Any, *values: Any) -> Callable[[Value], Any]:
+def default_when(field: str, default: Any, *values: Any) -> Callable[[Value], Any]:
     """Return a function that gives `default` if `field` has one of `values`, else MISSING."""
     return lambda obj: default if obj.get(field) in values else MISSING
 
 
-def requests_from_limits(pod: Value) -> Value:
+def copy_limits_to_requests(pod: Value) -> Value:
     """Set the resource requests of a Pod and its containers to their limits where requests are missing."""
     spec = pod.get("spec") or {}
     result = dict(spec)
@@ -60,12 +60,12 @@ def _set_requests(container: Value) -> Value:
     return {**container, "resources": {**resources, "requests": {**limits, **requests}}}
 
 
-def service_links(pod: Value) -> Value:
+def enable_service_links(pod: Value) -> Value:
     spec = pod.get("spec") or {}
     return pod if "enableServiceLinks" in spec else {**pod, "spec": {**spec, "enableServiceLinks": True}}
 
 
-def host_ports(pod: Value) -> Value:
+def set_host_ports(pod: Value) -> Value:
     """Set the hostPort of each container port of a Pod with hostNetwork. Pod templates do not get it."""
     spec = pod.get("spec") or {}
     if not spec.get("hostNetwork"):
@@ -82,20 +82,20 @@ def host_ports(pod: Value) -> Value:
     return {**pod, "spec": result}
 
 
-def service_account(spec: Value) -> Value:
+def sync_service_account(spec: Value) -> Value:
     """Set serviceAccountName and its old name serviceAccount to the same value. serviceAccountName wins."""
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     return {**spec, "serviceAccountName": name, "serviceAccount": name} if name else spec
 
 
-def service_ports(spec: Value) -> Value:
+def set_target_ports(spec: Value) -> Value:
     if spec.get("type") == "ExternalName" and not spec.get("ports"):
         return spec
     ports = [{**port, "targetPort": port.get("targetPort") or port.get("port", 0)} for port in spec.get("ports") or ()]
     return {**spec, "ports": ports} if ports and ports != spec["ports"] else spec
 
 
-def ip_modes(service: Value) -> Value:
+def set_ip_modes(service: Value) -> Value:
     """Set the ipMode of load balancer addresses to VIP."""
     balancer = (service.get("status") or {}).get("loadBalancer") or {}
     ingress = balancer.get("ingress") or []
@@ -105,7 +105,7 @@ def ip_modes(service: Value) -> Value:
     return {**service, "status": {**service["status"], "loadBalancer": {**balancer, "ingress": ingress}}}
 
 
-def session_affinity(spec: Value) -> Value:
+def set_session_affinity(spec: Value) -> Value:
     affinity = spec.get("sessionAffinity") or "None"
     result = {**spec, "sessionAffinity": affinity}
     if affinity == "None":
@@ -118,17 +118,17 @@ def session_affinity(spec: Value) -> Value:
     return result
 
 
-def external_traffic_policy(spec: Value) -> Any:
+def default_external_traffic_policy(spec: Value) -> Any:
     """Return Cluster as the externalTrafficPolicy of a Service that is reachable from outside the cluster."""
     is_external = spec.get("type") in ("NodePort", "LoadBalancer") or spec.get("externalIPs")
     return "Cluster" if is_external else MISSING
 
 
-def empty_dir(volume: Value) -> Value:
+def set_empty_dir(volume: Value) -> Value:
     return {**volume, "emptyDir": {}} if len(volume) == 1 and "name" in volume else volume
 
 
-def limit_range(item: Value) -> Value:
+def set_limit_range_defaults(item: Value) -> Value:
     """Set `default` and `defaultRequest` of a LimitRange item for containers.
 
     The default limit is the maximum. The default request is the default limit, or else the minimum.
@@ -140,13 +140,13 @@ def limit_range(item: Value) -> Value:
     return {**item, **({"default": limit} if limit else {}), **({"defaultRequest": request} if request else {})}
 
 
-def allocatable(status: Value) -> Value:
+def set_allocatable(status: Value) -> Value:
     if not status.get("capacity") or status.get("allocatable"):
         return status
     return {**status, "allocatable": status["capacity"]}
 
 
-def rolling_update(bounds: Value) -> Callable[[Value], Value]:
+def set_rolling_update(bounds: Value) -> Callable[[Value], Value]:
     """Return a function that makes RollingUpdate the default strategy, and sets its `bounds`."""
 
     def apply(strategy: Value) -> Value:
@@ -158,7 +158,7 @@ def rolling_update(bounds: Value) -> Callable[[Value], Value]:
     return apply
 
 
-def stateful_set_strategy(strategy: Value) -> Value:
+def set_stateful_set_strategy(strategy: Value) -> Value:
     rolling = strategy.get("rollingUpdate")
     if strategy.get("type") and not (strategy["type"] == "RollingUpdate" and rolling is not None):
         return strategy
@@ -169,14 +169,14 @@ def stateful_set_strategy(strategy: Value) -> Value:
     }
 
 
-def claim_templates(spec: Value) -> Value:
+def set_claim_template_types(spec: Value) -> Value:
     if not spec.get("volumeClaimTemplates"):
         return spec
     typed = [{"apiVersion": "v1", "kind": "PersistentVolumeClaim", **c} for c in spec["volumeClaimTemplates"]]
     return {**spec, "volumeClaimTemplates": typed}
 
 
-def job(job: Value) -> Value:
+def set_job_defaults(job: Value) -> Value:
     """Copy the labels of the Pod template to a Job.
 
     Set completions to 1 if neither completions nor parallelism is set.
@@ -199,18 +199,18 @@ def job(job: Value) -> Value:
     return {**job, "metadata": metadata, "spec": result}
 
 
-def template_generation(daemon_set: Value) -> Value:
+def set_template_generation(daemon_set: Value) -> Value:
     metadata = daemon_set.get("metadata") or {}
     annotations = {TEMPLATE_GENERATION: "0", **(metadata.get("annotations") or {})}
     return {**daemon_set, "metadata": {**metadata, "annotations": annotations}}
 
 
-def pod_cidrs(spec: Value) -> Value:
+def sync_pod_cidrs(spec: Value) -> Value:
     """Set podCIDR to the first of podCIDRs, or podCIDRs to podCIDR."""
     return _sync_first(spec, "podCIDR", "podCIDRs", lambda text: text)
 
 
-def pod_ips(status: Value) -> Value:
+def sync_pod_ips(status: Value) -> Value:
     """Set podIP to the first of podIPs, or podIPs to podIP."""
     return _sync_first(status, "podIP", "podIPs", lambda text: {"ip": text})
 
@@ -227,7 +227,7 @@ def _sync_first(value: Value, single: str, plural: str, item: Callable[[str], An
     return {**value, single: inner} if inner else value
 
 
-def replication_controller(controller: Value) -> Value:
+def set_controller_labels(controller: Value) -> Value:
     spec = controller.get("spec") or {}
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
     metadata = controller.get("metadata") or {}
@@ -237,16 +237,16 @@ def replication_controller(controller: Value) -> Value:
     return {**controller, "metadata": metadata, "spec": spec}
 
 
-def policy_types(spec: Value) -> list[str]:
+def default_policy_types(spec: Value) -> list[str]:
     return ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
 
 
-def metrics(spec: Value) -> list[Value]:
+def default_metrics(spec: Value) -> list[Value]:
     target = {"type": "Utilization", "averageUtilization": 80}
     return [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
 
 
-def scaling_behavior(spec: Value) -> Value:
+def set_scaling_behavior(spec: Value) -> Value:
     if "behavior" not in spec:
         return spec
     behavior = spec["behavior"]
@@ -262,11 +262,11 @@ def scaling_behavior(spec: Value) -> Value:
     return {**spec, "behavior": {**behavior, "scaleUp": up, "scaleDown": down}}
 
 
-def subject_group(subject: Value) -> Any:
+def default_subject_group(subject: Value) -> Any:
     return RBAC if subject.get("kind") in ("User", "Group") else MISSING
 
 
-def namespace_label(namespace: Value) -> Value:
+def set_namespace_label(namespace: Value) -> Value:
     metadata = namespace.get("metadata") or {}
     if not metadata.get("name"):
         return namespace
@@ -274,7 +274,7 @@ def namespace_label(namespace: Value) -> Value:
     return {**namespace, "metadata": {**metadata, "labels": labels}}
 
 
-def string_data(secret: Value) -> Value:
+def merge_string_data(secret: Value) -> Value:
     """Move the values of stringData, which is write-only, into data."""
     texts = secret.get("stringData")
     if not texts:
@@ -283,11 +283,11 @@ def string_data(secret: Value) -> Value:
     return {**{key: value for key, value in secret.items() if key != "stringData"}, "data": data}
 
 
-def precedence(spec: Value) -> Value:
+def set_precedence(spec: Value) -> Value:
     return spec if spec.get("matchingPrecedence") else {**spec, "matchingPrecedence": 1000}
 
 
-def crd_names(spec: Value) -> Value:
+def set_crd_names(spec: Value) -> Value:
     names = dict(spec.get("names") or {})
     kind = names.get("kind") or ""
     if kind:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fairlead.server.registry.validation.containers import resource_name
+from fairlead.server.registry.validation.containers import check_resource_name
 from fairlead.server.registry.validation.formats import dns_label, group_version, path_segment
 from fairlead.server.registry.validation.rules import (
     Errors,
@@ -30,7 +30,7 @@ _MAX_WINDOW: Final = 3600
 _MAX_PERIOD: Final = 1800
 
 
-def _max_replicas(spec: Scope) -> Errors:
+def _check_max_replicas(spec: Scope) -> Errors:
     highest, lowest = spec.number("maxReplicas"), spec.get("minReplicas")
     if highest == 0:
         yield spec.required("maxReplicas", "must be set and greater than 0")
@@ -40,14 +40,14 @@ def _max_replicas(spec: Scope) -> Errors:
         yield spec.invalid("maxReplicas", "must be greater than or equal to `minReplicas`", highest)
 
 
-def _api_group(reference: Scope) -> Errors:
+def _check_api_group(reference: Scope) -> Errors:
     """Require an API group in scaleTargetRef, except for ReplicationController, the only scalable core kind."""
     version = reference.text("apiVersion")
     if "/" not in version and not (version == "v1" and reference.get("kind") == "ReplicationController"):
         yield reference.invalid("apiVersion", "apiVersion must specify API group", version)
 
 
-def _either(first: str, second: str, missing: str, both: str = "") -> Rule:
+def _require_either(first: str, second: str, missing: str, both: str = "") -> Rule:
     """Require one of two target fields.
 
     `missing` is the error if neither is set, `both` the error if both are set; an empty `both` allows both.
@@ -79,7 +79,7 @@ _METRIC: Final = inside(
 _RESOURCE_TARGET: Final = inside(
     "target",
     *_TARGET,
-    _either(
+    _require_either(
         "averageValue",
         "averageUtilization",
         "must set either a target raw value or a target utilization",
@@ -91,14 +91,18 @@ _SOURCE_RULES: Final[dict[str, tuple[Rule, ...]]] = {
     "object": (
         inside("describedObject", *_REFERENCE, field("apiVersion").check(group_version), always=True),
         _METRIC,
-        inside("target", *_TARGET, _either("value", "averageValue", "must set either a target value or averageValue")),
+        inside(
+            "target",
+            *_TARGET,
+            _require_either("value", "averageValue", "must set either a target value or averageValue"),
+        ),
     ),
     "external": (
         _METRIC,
         inside(
             "target",
             *_TARGET,
-            _either(
+            _require_either(
                 "value",
                 "averageValue",
                 "must set either a target value for metric or a per-pod target",
@@ -114,14 +118,14 @@ _SOURCE_RULES: Final[dict[str, tuple[Rule, ...]]] = {
     ),
     "resource": (field("name").required(detail="must specify a resource name"), _RESOURCE_TARGET),
     "containerResource": (
-        field("name").required(resource_name, detail="must specify a resource name"),
+        field("name").required(check_resource_name, detail="must specify a resource name"),
         field("container").required(dns_label, detail="must specify a container"),
         _RESOURCE_TARGET,
     ),
 }
 
 
-def _metric(metric: Scope) -> Errors:
+def _check_metric(metric: Scope) -> Errors:
     kind, source = metric.text("type"), _SOURCES.get(metric.text("type"))
     if not kind:
         yield metric.required("type", "must specify a metric source type")
@@ -140,7 +144,7 @@ def _metric(metric: Scope) -> Errors:
                 yield metric.forbidden(key, "must populate the given metric source only")
 
 
-def _v1_target(spec: Scope) -> Errors:
+def _check_v1_target(spec: Scope) -> Errors:
     """Check targetCPUUtilizationPercentage of autoscaling/v1. Errors name the v2 metric for which it stands."""
     percent = spec.get("targetCPUUtilizationPercentage")
     if percent is not None and percent <= 0:
@@ -148,7 +152,7 @@ def _v1_target(spec: Scope) -> Errors:
         yield spec.invalid(key, "must be greater than 0", percent)
 
 
-def _scaling_rules(key: str) -> Rule:
+def _build_scaling_rules(key: str) -> Rule:
     return inside(
         key,
         field("stabilizationWindowSeconds").at_least(0, message="must be greater than or equal to zero"),
@@ -168,15 +172,15 @@ autoscaler: Final = validator(
     inside(
         "spec",
         field("minReplicas").at_least(1),
-        _max_replicas,
+        _check_max_replicas,
         inside(
             "scaleTargetRef",
             *_REFERENCE,
-            first_error(field("apiVersion").check(group_version), _api_group),
+            first_error(field("apiVersion").check(group_version), _check_api_group),
             always=True,
         ),
-        _v1_target,
-        each("metrics", _metric),
+        _check_v1_target,
+        each("metrics", _check_metric),
         field("metrics").forbidden_if(
             lambda spec: (
                 spec.get("minReplicas") == 0
@@ -184,8 +188,8 @@ autoscaler: Final = validator(
             ),
             "must specify at least one Object or External metric to support scaling to zero replicas",
         ),
-        _scaling_rules("behavior.scaleUp"),
-        _scaling_rules("behavior.scaleDown"),
+        _build_scaling_rules("behavior.scaleUp"),
+        _build_scaling_rules("behavior.scaleDown"),
         always=True,
     )
 )

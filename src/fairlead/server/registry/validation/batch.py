@@ -3,8 +3,8 @@
 from typing import Final
 
 from fairlead.server.registry.validation import cron
-from fairlead.server.registry.validation.job_policies import NEEDS_INDEXED, failure_policy, success_policy
-from fairlead.server.registry.validation.pods import pod_template
+from fairlead.server.registry.validation.job_policies import NEEDS_INDEXED, check_success_policy, failure_policy
+from fairlead.server.registry.validation.pods import check_pod_template
 from fairlead.server.registry.validation.rules import (
     IMMUTABLE,
     SET,
@@ -19,7 +19,7 @@ from fairlead.server.registry.validation.rules import (
     validator,
     when,
 )
-from fairlead.server.registry.validation.selectors import label_selector, selects
+from fairlead.server.registry.validation.selectors import check_label_selector, selects
 
 _LABELS: Final = "template.metadata.labels"
 _SCHEDULING: Final = frozenset({"nodeSelector", "tolerations", "schedulingGates"})
@@ -29,10 +29,10 @@ _MAX_INDEXES: Final = 100_000
 _MAX_OF_MANY_INDEXES: Final = 10_000  # if a Job has more than _MAX_INDEXES completions
 _MAX_MANAGER_LENGTH: Final = 63
 _MAX_CRON_JOB_NAME: Final = 52  # a CronJob names its Jobs after itself and adds eleven characters
-_SELECTOR: Final = label_selector("selector")
+_SELECTOR: Final = check_label_selector("selector")
 
 
-def _generated_selector(job: Scope) -> Errors:
+def _check_generated_selector(job: Scope) -> Errors:
     """Require the labels and the selector that the server generates from the uid of a Job."""
     spec = job.inside("spec")
     if spec.get("manualSelector") or spec.get("selector") is None:
@@ -54,7 +54,7 @@ def _generated_selector(job: Scope) -> Errors:
         yield spec.invalid("selector", "`selector` not auto-generated")
 
 
-def _selector(spec: Scope) -> Errors:
+def _check_selector(spec: Scope) -> Errors:
     selector, errors = spec.get("selector"), _SELECTOR(spec)
     if selector is None:
         yield spec.required("selector")
@@ -64,13 +64,13 @@ def _selector(spec: Scope) -> Errors:
         yield spec.invalid(_LABELS, "`selector` does not match template `labels`")
 
 
-def _not_indexed(spec: Scope) -> Errors:
+def _check_not_indexed(spec: Scope) -> Errors:
     for key in ("backoffLimitPerIndex", "maxFailedIndexes"):
         if spec.get(key) is not None:
             yield spec.invalid(key, NEEDS_INDEXED)
 
 
-def _many_indexes(spec: Scope) -> Errors:
+def _check_many_indexes(spec: Scope) -> Errors:
     """Require smaller limits for parallelism and failed indexes if an indexed Job has very many completions."""
     if spec.number("completions") <= _MAX_INDEXES or spec.get("backoffLimitPerIndex") is None:
         return
@@ -95,11 +95,11 @@ _INDEXED: Final = (
         ),
     ),
     field("maxFailedIndexes").at_most(_MAX_INDEXES),
-    _many_indexes,
+    _check_many_indexes,
 )
 
 
-def _restart_policy(spec: Scope) -> Errors:
+def _check_restart_policy(spec: Scope) -> Errors:
     key, policy = "template.spec.restartPolicy", spec.text("template.spec.restartPolicy")
     if policy in ("", "Always"):
         yield spec.required(key, 'valid values: "OnFailure", "Never"')
@@ -118,18 +118,18 @@ _SPEC: Final = (
     ),
     when({"managedBy": SET}, field("managedBy").domain_prefixed_path().max_length(_MAX_MANAGER_LENGTH)),
     field("completionMode").enum("NonIndexed", "Indexed"),
-    when({"completionMode": (None, "NonIndexed")}, _not_indexed),
+    when({"completionMode": (None, "NonIndexed")}, _check_not_indexed),
     when({"completionMode": "Indexed"}, *_INDEXED),
     failure_policy,
-    success_policy,
+    check_success_policy,
     when({"podFailurePolicy": SET}, field("podReplacementPolicy").enum(*_REPLACEMENTS[:1])),
     when({"podFailurePolicy": UNSET}, field("podReplacementPolicy").enum(*_REPLACEMENTS)),
-    inside("template", pod_template, always=True),
-    _restart_policy,
+    inside("template", check_pod_template, always=True),
+    _check_restart_policy,
 )
 
 
-def _immutable_completions(job: Scope) -> Errors:
+def _check_immutable_completions(job: Scope) -> Errors:
     """Reject a change of the completions. An indexed Job may change them together with its parallelism."""
     spec = job.inside("spec")
     assert spec.old is not None
@@ -139,7 +139,7 @@ def _immutable_completions(job: Scope) -> Errors:
         yield spec.invalid("completions", "can only be modified in tandem with spec.parallelism")
 
 
-def _immutable_template(job: Scope) -> Errors:
+def _check_immutable_template(job: Scope) -> Errors:
     """Reject a change of the Pod template. A suspended Job without Pods may change scheduling and resources."""
     status, template = job.old_value("status") or {}, job.inside("spec").inside("template")
     suspended = [item.get("status") for item in status.get("conditions") or () if item.get("type") == "Suspended"]
@@ -150,11 +150,11 @@ def _immutable_template(job: Scope) -> Errors:
         return
     spec = template.inside("spec")
     old = spec.old or {}
-    if _immutable_part(spec.value, old) != _immutable_part(old, old):
+    if _drop_mutable_fields(spec.value, old) != _drop_mutable_fields(old, old):
         yield spec.invalid("", IMMUTABLE)
 
 
-def _immutable_part(spec: Object, old: Object) -> Object:
+def _drop_mutable_fields(spec: Object, old: Object) -> Object:
     """Return a Pod spec without the fields that a suspended Job may change.
 
     These are the scheduling fields, and the resources of containers that kept their position and name.
@@ -171,15 +171,15 @@ def _immutable_part(spec: Object, old: Object) -> Object:
     return part
 
 
-_JOB: Final = inside("spec", *_SPEC, _selector, always=True)
+_JOB: Final = inside("spec", *_SPEC, _check_selector, always=True)
 job: Final = validator(
-    _generated_selector,
+    _check_generated_selector,
     _JOB,
     on_update(  # a real server checks the spec twice, and reports its errors twice
         _JOB,
-        _immutable_completions,
+        _check_immutable_completions,
         field("spec.selector").immutable(),
-        _immutable_template,
+        _check_immutable_template,
         field(
             "spec.completionMode",
             "spec.podFailurePolicy",
@@ -191,12 +191,12 @@ job: Final = validator(
 )
 
 
-def _schedule(spec: Scope) -> Errors:
+def _check_schedule(spec: Scope) -> Errors:
     schedule = spec.text("schedule")
     if not schedule:
         yield spec.required("schedule")
         return
-    if problem := cron.schedule_problem(schedule):
+    if problem := cron.find_schedule_problem(schedule):
         yield spec.invalid("schedule", problem)
     if "TZ" not in schedule:
         return
@@ -206,15 +206,15 @@ def _schedule(spec: Scope) -> Errors:
         yield spec.invalid("schedule", "cannot use both timeZone field and TZ or CRON_TZ in schedule")
 
 
-def _time_zone(spec: Scope) -> Errors:
+def _check_time_zone(spec: Scope) -> Errors:
     zone = spec.get("timeZone")
     if zone is None or (spec.old is not None and spec.old_value("timeZone") == zone):
         return
-    if problem := cron.time_zone_problem(zone):
+    if problem := cron.find_time_zone_problem(zone):
         yield spec.invalid("timeZone", problem)
 
 
-def _no_selector(spec: Scope) -> Errors:
+def _check_no_selector(spec: Scope) -> Errors:
     if spec.get("selector") is not None:
         yield spec.invalid("selector", "`selector` will be auto-generated")
     if spec.get("manualSelector"):
@@ -224,11 +224,11 @@ def _no_selector(spec: Scope) -> Errors:
 cron_job: Final = validator(
     inside(
         "spec",
-        _schedule,
+        _check_schedule,
         field("startingDeadlineSeconds").at_least(0),
-        _time_zone,
+        _check_time_zone,
         field("concurrencyPolicy").enum("Allow", "Forbid", "Replace", always=True),
-        inside("jobTemplate.spec", *_SPEC, _no_selector, always=True),
+        inside("jobTemplate.spec", *_SPEC, _check_no_selector, always=True),
         field("successfulJobsHistoryLimit", "failedJobsHistoryLimit").at_least(0),
         always=True,
     ),

@@ -17,12 +17,12 @@ _MAX_DOMAIN, _MAX_PATH = 253, 317  # lengths in the name of a signer
 _MAX_SIGNER: Final = _MAX_DOMAIN + _MAX_PATH + 1
 
 
-def _request(spec: Scope) -> Errors:
+def _check_request(spec: Scope) -> Errors:
     if b"-----BEGIN CERTIFICATE REQUEST-----" not in base64.b64decode(spec.text("request")):
         yield spec.invalid("request", "PEM block type must be CERTIFICATE REQUEST")
 
 
-def _signer_name(spec: Scope) -> Errors:
+def _check_signer_name(spec: Scope) -> Errors:
     key, name = "signerName", spec.text("signerName")
     domain, _, path = name.partition("/")
     if not name:
@@ -34,15 +34,15 @@ def _signer_name(spec: Scope) -> Errors:
     else:
         if len(domain) > _MAX_DOMAIN:
             yield spec.too_long(key, _MAX_DOMAIN)
-        yield from _first_wrong_label(spec, domain, dns_label)
+        yield from _check_first_wrong_label(spec, domain, dns_label)
         if "." not in domain:
             yield spec.invalid(key, "should be a domain with at least two segments separated by dots", domain)
-        yield from _first_wrong_label(spec, path, dns_subdomain)
+        yield from _check_first_wrong_label(spec, path, dns_subdomain)
         if len(name) > _MAX_SIGNER:
             yield spec.too_long(key, _MAX_SIGNER)
 
 
-def _first_wrong_label(spec: Scope, text: str, check: Check) -> Errors:
+def _check_first_wrong_label(spec: Scope, text: str, check: Check) -> Errors:
     for label in text.split("."):
         if messages := list(check(label)):
             start = f"validating label {quote_go(label)}"
@@ -53,11 +53,11 @@ def _first_wrong_label(spec: Scope, text: str, check: Check) -> Errors:
 request: Final = validator(
     inside(
         "spec",
-        _request,
+        _check_request,
         field("usages").required(),
         field("usages").enum_values(*_USAGES),
         field("usages").unique_values(),
-        _signer_name,
+        _check_signer_name,
         field("expirationSeconds").at_least(
             600, message="may not specify a duration less than 600 seconds (10 minutes)"
         ),

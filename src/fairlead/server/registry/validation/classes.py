@@ -19,15 +19,15 @@ from fairlead.server.registry.validation.rules import (
     validator,
     when,
 )
-from fairlead.server.registry.validation.scheduling import toleration
-from fairlead.server.registry.validation.selectors import labels
+from fairlead.server.registry.validation.scheduling import check_toleration
+from fairlead.server.registry.validation.selectors import check_labels
 from fairlead.server.schema import quantity
 
 _MAX_CONTROLLER_LENGTH: Final = 250
 _MAX_PRIORITY: Final = 1_000_000_000
 
 
-def _reserved_name(priority_class: Scope) -> Errors:
+def _check_reserved_name(priority_class: Scope) -> Errors:
     name = priority_class.text("metadata.name")
     if name.startswith("system-"):
         message = "priority class names with 'system-' prefix are reserved for system use only. error: "
@@ -37,7 +37,7 @@ def _reserved_name(priority_class: Scope) -> Errors:
 priority_class: Final = validator(
     on_create(
         first_error(
-            _reserved_name,
+            _check_reserved_name,
             field("value").forbidden_if(
                 lambda priority_class: priority_class.number("value") > _MAX_PRIORITY,
                 f"maximum allowed value of a user defined priority is {_MAX_PRIORITY}",
@@ -55,13 +55,13 @@ priority_class: Final = validator(
 )
 
 
-def _overhead(runtime_class: Scope) -> Errors:
+def _check_overhead(runtime_class: Scope) -> Errors:
     for name, amount in runtime_class.map("overhead.podFixed").items():
         if quantity.parse(amount)[0] < 0:
             yield runtime_class.invalid(f"overhead.limits[{name}]", NOT_NEGATIVE, amount)
 
 
-def _unique_tolerations(runtime_class: Scope) -> Errors:
+def _check_unique_tolerations(runtime_class: Scope) -> Errors:
     tolerations = runtime_class.items("scheduling.tolerations")
     for index, item in enumerate(tolerations):
         if item in tolerations[:index]:
@@ -70,10 +70,10 @@ def _unique_tolerations(runtime_class: Scope) -> Errors:
 
 runtime_class: Final = validator(
     field("handler").required(dns_label),
-    _overhead,
-    labels("scheduling.nodeSelector"),
-    each("scheduling.tolerations", toleration),
-    _unique_tolerations,
+    _check_overhead,
+    check_labels("scheduling.nodeSelector"),
+    each("scheduling.tolerations", check_toleration),
+    _check_unique_tolerations,
     field("handler").immutable(zero=""),
 )
 ingress_class: Final = validator(

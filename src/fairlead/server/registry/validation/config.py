@@ -20,7 +20,7 @@ _JSON_KEYS: Final = (".dockercfg", ".dockerconfigjson")
 _ACCOUNT: Final = "kubernetes.io/service-account.name"
 
 
-def _immutable_if_marked(*keys: str) -> Rule:
+def _check_immutable_if_marked(*keys: str) -> Rule:
     """Return a rule that rejects changes of `keys` in an object with `immutable: true`."""
 
     def rule(obj: Scope) -> Errors:
@@ -35,7 +35,7 @@ def _immutable_if_marked(*keys: str) -> Rule:
     return rule
 
 
-def _keys(field: str) -> Rule:
+def _check_keys(field: str) -> Rule:
     def rule(obj: Scope) -> Errors:
         if are_ordinary_config_keys(obj.map(field)):
             return ()
@@ -44,45 +44,49 @@ def _keys(field: str) -> Rule:
     return rule
 
 
-def _keys_in_both(config_map: Scope) -> Errors:
+def _check_keys_in_both(config_map: Scope) -> Errors:
     binary = config_map.get("binaryData")
     for key in config_map.map("data") if binary else ():
         if key in binary:
             yield config_map.invalid(f"data[{key}]", "duplicate of key present in binaryData", key)
 
 
-def _text_size(data: Object) -> int:
+def _measure_texts(data: Object) -> int:
     """Return the size of all values in bytes. The result is exact only if it is close to the limit."""
     letters = sum(map(len, data.values()))
     return letters if letters * 4 <= _MAX_SIZE // 2 else sum(len(text.encode()) for text in data.values())
 
 
-def _encoded_size(data: Object) -> int:
+def _measure_encoded(data: Object) -> int:
     return sum(len(text) * 3 // 4 for text in data.values())
 
 
-def _config_map_size(config_map: Scope) -> Errors:
-    if _text_size(config_map.map("data")) + _encoded_size(config_map.map("binaryData")) > _MAX_SIZE:
+def _check_config_map_size(config_map: Scope) -> Errors:
+    if _measure_texts(config_map.map("data")) + _measure_encoded(config_map.map("binaryData")) > _MAX_SIZE:
         yield config_map.too_long("", _MAX_SIZE)
 
 
 config_map: Final = validator(
-    _immutable_if_marked("data", "binaryData"), _keys("data"), _keys_in_both, _keys("binaryData"), _config_map_size
+    _check_immutable_if_marked("data", "binaryData"),
+    _check_keys("data"),
+    _check_keys_in_both,
+    _check_keys("binaryData"),
+    _check_config_map_size,
 )
 
 
-def _secret_size(secret: Scope) -> Errors:
-    if _encoded_size(secret.map("data")) > _MAX_SIZE:
+def _check_secret_size(secret: Scope) -> Errors:
+    if _measure_encoded(secret.map("data")) > _MAX_SIZE:
         yield secret.too_long("data", _MAX_SIZE)
 
 
-def _secret_type(secret: Scope) -> Errors:
+def _check_secret_type(secret: Scope) -> Errors:
     """Require the data keys and annotations that the type of a Secret needs."""
     kind, data = secret.text("type"), secret.map("data")
     for key in _REQUIRED_KEYS.get(kind, ()):
         if key not in data or (key == "ssh-privatekey" and not data[key]):
             yield secret.required(f"data[{key}]")
-        elif key in _JSON_KEYS and (problem := _json_problem(data[key])):
+        elif key in _JSON_KEYS and (problem := _find_json_problem(data[key])):
             yield secret.invalid(f"data[{key}]", problem, "<secret contents redacted>")
     if kind == "kubernetes.io/basic-auth" and not ({"username", "password"} & data.keys()):
         yield secret.required("data[username]")
@@ -91,7 +95,7 @@ def _secret_type(secret: Scope) -> Errors:
         yield secret.required(f"metadata.annotations[{_ACCOUNT}]")
 
 
-def _json_problem(encoded: str) -> str:
+def _find_json_problem(encoded: str) -> str:
     """Return why a base64 value is not JSON, or "" if it is JSON."""
     try:
         encoding.decode(base64.b64decode(encoded))
@@ -101,5 +105,9 @@ def _json_problem(encoded: str) -> str:
 
 
 secret: Final = validator(
-    field("type").immutable(zero=""), _immutable_if_marked("data"), _keys("data"), _secret_size, _secret_type
+    field("type").immutable(zero=""),
+    _check_immutable_if_marked("data"),
+    _check_keys("data"),
+    _check_secret_size,
+    _check_secret_type,
 )

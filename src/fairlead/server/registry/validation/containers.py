@@ -19,8 +19,8 @@ from fairlead.server.registry.validation.references import (
     CONFIG_KEY,
     FILE_KEY,
     IN_CONTAINERS,
-    container_resource,
-    pod_field,
+    check_container_resource,
+    check_pod_field,
 )
 from fairlead.server.registry.validation.rules import (
     NOT_EMPTY,
@@ -37,7 +37,7 @@ from fairlead.server.registry.validation.rules import (
     first_error,
     inside,
 )
-from fairlead.server.registry.validation.volume_mounts import volume_devices, volume_mounts
+from fairlead.server.registry.validation.volume_mounts import check_volume_devices, check_volume_mounts
 from fairlead.server.registry.validation.volumes import PULL_POLICIES
 from fairlead.server.schema import names, quantity
 
@@ -51,14 +51,14 @@ _HEADER_MESSAGE: Final = (
 )
 
 
-def container(container: Scope, *, volumes: dict[str, Object], is_repeated: bool, is_init: bool) -> Errors:
+def check_container(container: Scope, *, volumes: dict[str, Object], is_repeated: bool, is_init: bool) -> Errors:
     """Check one container.
 
     `volumes` are the valid volumes of the Pod. `is_repeated`: an earlier container has the same name.
     """
     yield from apply(_BEFORE_VOLUMES, container)
-    yield from volume_mounts(container, volumes)
-    yield from volume_devices(container, volumes)
+    yield from check_volume_mounts(container, volumes)
+    yield from check_volume_devices(container, volumes)
     yield from apply(_AFTER_VOLUMES, container)
     if is_init:
         yield from apply(_RESTART, container)
@@ -74,7 +74,7 @@ def container(container: Scope, *, volumes: dict[str, Object], is_repeated: bool
         yield from apply(_RESTART, container)
 
 
-def image_without_spaces(container: Scope) -> Errors:
+def check_image_without_spaces(container: Scope) -> Errors:
     """Reject an image name with leading or trailing spaces. Pod templates may have them."""
     image = container.text("image")
     if image != image.strip():
@@ -90,14 +90,14 @@ _RESTART: Final = (
 )
 
 
-def _http_headers(get: Scope) -> Errors:
+def _check_http_headers(get: Scope) -> Errors:
     for header in get.items("httpHeaders"):
         name = header.get("name") or ""
         if not _HEADER.fullmatch(name):
             yield get.invalid("httpHeaders", _HEADER_MESSAGE, name)
 
 
-def _ends_before_kill(sleep: Scope) -> Errors:
+def _check_ends_before_kill(sleep: Scope) -> Errors:
     """Reject a preStop sleep that is longer than the termination grace period."""
     seconds, grace = sleep.number("seconds"), sleep.parent.parent.parent.get("terminationGracePeriodSeconds")
     if grace is not None and not 0 <= seconds <= grace:
@@ -108,14 +108,14 @@ def _ends_before_kill(sleep: Scope) -> Errors:
 _PORT: Final = field("port").check(port, zero=0)
 _HANDLERS: Final[dict[str, tuple[Rule, ...]]] = {
     "exec": (field("command").required(),),
-    "httpGet": (field("path").required(), _PORT, field("scheme").enum("HTTP", "HTTPS"), _http_headers),
+    "httpGet": (field("path").required(), _PORT, field("scheme").enum("HTTP", "HTTPS"), _check_http_headers),
     "tcpSocket": (_PORT,),
     "grpc": (_PORT,),
-    "sleep": (_ends_before_kill,),
+    "sleep": (_check_ends_before_kill,),
 }
 
 
-def _one_handler(handler: Scope) -> Errors:
+def _check_one_handler(handler: Scope) -> Errors:
     """Require exactly one handler in a lifecycle hook or a probe."""
     keys = [key for key in _HANDLERS if handler.get(key) is not None]
     if not keys:
@@ -127,14 +127,14 @@ def _one_handler(handler: Scope) -> Errors:
 
 
 _PROBE: Final = (
-    _one_handler,
+    _check_one_handler,
     field("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold").at_least(0),
     field("terminationGracePeriodSeconds").at_least(1, message="must be greater than 0"),
 )
 _ONE_SUCCESS: Final = field("successThreshold").invalid_if({"successThreshold": Not([None, 1])}, "must be 1")
 _HOOKS_AND_PROBES: Final = (
-    inside("lifecycle.postStart", _one_handler),
-    inside("lifecycle.preStop", _one_handler),
+    inside("lifecycle.postStart", _check_one_handler),
+    inside("lifecycle.preStop", _check_one_handler),
     inside("livenessProbe", *_PROBE, _ONE_SUCCESS),
     inside(
         "readinessProbe",
@@ -147,7 +147,7 @@ _HOOKS_AND_PROBES: Final = (
 )
 
 
-def host_ports_once(*containers: Scope) -> Errors:
+def check_host_ports_once(*containers: Scope) -> Errors:
     """Reject a hostPort that several container ports use."""
     taken: set[str] = set()
     for container in containers:
@@ -159,7 +159,7 @@ def host_ports_once(*containers: Scope) -> Errors:
                 taken.add(shown)
 
 
-def _one_value_source(source: Scope) -> Errors:
+def _check_one_value_source(source: Scope) -> Errors:
     """Require exactly one field in the valueFrom of an environment variable, and no `value` beside it."""
     keys = [key for key in _VALUE_SOURCES if source.get(key) is not None]
     if not keys:
@@ -171,7 +171,7 @@ def _one_value_source(source: Scope) -> Errors:
         yield source.invalid("", "may not have more than one field specified at a time", "")
 
 
-def _one_env_source(source: Scope) -> Errors:
+def _check_one_env_source(source: Scope) -> Errors:
     """Require exactly one ConfigMap or Secret in an envFrom item. As on a real server, errors have no item index."""
     keys = [key for key in ("configMapRef", "secretRef") if source.get(key) is not None]
     if not keys:
@@ -180,7 +180,7 @@ def _one_env_source(source: Scope) -> Errors:
         yield source.parent.invalid("envFrom", "may not have more than one field specified at a time", "")
 
 
-def file_key_volumes(container: Scope, volumes: dict[str, Object]) -> Errors:
+def check_file_key_volumes(container: Scope, volumes: dict[str, Object]) -> Errors:
     """Require that each fileKeyRef of an environment variable names an emptyDir volume."""
     if not any("valueFrom" in variable for variable in container.items("env")):
         return  # Most containers have no such variable, and some have thousands of others.
@@ -195,7 +195,7 @@ def file_key_volumes(container: Scope, volumes: dict[str, Object]) -> Errors:
             yield variable.invalid(key, "referenced volume must be of type emptyDir", name)
 
 
-def _resize_policies(container: Scope) -> Errors:
+def _check_resize_policies(container: Scope) -> Errors:
     """Check resize policies. As on a real server, only errors about duplicates have an item index."""
     for policy in container.each("resizePolicy"):
         yield from _UNIQUE_RESOURCE(policy)
@@ -213,7 +213,7 @@ _UNIQUE_RESOURCE: Final = field("resourceName").unique(on_item=True)
 _RESIZE_VALUES: Final = (("resourceName", ("cpu", "memory")), ("restartPolicy", ("NotRequired", "RestartContainer")))
 
 
-def _claims(resources: Scope) -> Errors:
+def _check_claims(resources: Scope) -> Errors:
     """Check the resource claims of a container: each names a claim of the Pod, or one request of a claim, only once."""
     seen: set[str] = set()
     pod_claims = {claim.get("name") or "" for claim in resources.parent.parent.items("resourceClaims")}
@@ -232,13 +232,13 @@ def _claims(resources: Scope) -> Errors:
             yield claim.not_found("", f"must be one of the names in pod.spec.resourceClaims{known}", name)
 
 
-def resource_requirements(resources: Scope) -> Errors:
+def check_resource_requirements(resources: Scope) -> Errors:
     """Check requests and limits: known or qualified names, no negative amounts, and no request above its limit."""
     limits, requests = resources.map("limits"), resources.map("requests")
     for name, amount in limits.items():
-        yield from _amount(resources, f"limits[{name}]", name, amount)
+        yield from _check_amount(resources, f"limits[{name}]", name, amount)
     for name, amount in requests.items():
-        yield from _amount(resources, f"requests[{name}]", name, amount)
+        yield from _check_amount(resources, f"requests[{name}]", name, amount)
         if name not in limits:
             if not _can_overcommit(name):
                 yield resources.required("limits", "Limit must be set for non overcommitable resources")
@@ -253,7 +253,7 @@ def resource_requirements(resources: Scope) -> Errors:
         yield resources.forbidden("", "HugePages require cpu or memory")
 
 
-def resource_name(name: str) -> list[str]:
+def check_resource_name(name: str) -> list[str]:
     """Return messages if a container cannot request a resource of this name: it must be standard or extended."""
     messages = list(qualified_name(name))
     if "/" not in name:
@@ -269,8 +269,8 @@ def resource_name(name: str) -> list[str]:
     return [*messages, "doesn't follow extended resource name standard"]
 
 
-def _amount(resources: Scope, key: str, name: str, amount: str) -> Errors:
-    errors = resources.check(key, resource_name, name)
+def _check_amount(resources: Scope, key: str, name: str, amount: str) -> Errors:
+    errors = resources.check(key, check_resource_name, name)
     yield from errors
     if errors and "/" not in name:
         return
@@ -302,12 +302,12 @@ _BEFORE_VOLUMES: Final = (
         field("name").required(variable_name),
         inside(
             "valueFrom",
-            inside("fieldRef", pod_field(IN_CONTAINERS)),
-            inside("resourceFieldRef", container_resource(by_name=False)),
+            inside("fieldRef", check_pod_field(IN_CONTAINERS)),
+            inside("resourceFieldRef", check_container_resource(by_name=False)),
             inside("configMapKeyRef", *CONFIG_KEY),
             inside("secretKeyRef", *CONFIG_KEY),
             inside("fileKeyRef", *FILE_KEY),
-            _one_value_source,
+            _check_one_value_source,
         ),
     ),
     each(
@@ -315,12 +315,12 @@ _BEFORE_VOLUMES: Final = (
         field("prefix").optional(variable_name),
         inside("configMapRef", field("name").required(dns_subdomain)),
         inside("secretRef", field("name").required(dns_subdomain)),
-        _one_env_source,
+        _check_one_env_source,
     ),
 )
 _AFTER_VOLUMES: Final = (
     field("imagePullPolicy").enum(*PULL_POLICIES, always=True),
-    inside("resources", resource_requirements, _claims),
-    _resize_policies,
+    inside("resources", check_resource_requirements, _check_claims),
+    _check_resize_policies,
     security.CONTAINER,
 )

@@ -21,7 +21,7 @@ _DURATION: Final = re.compile(r"[-+]?(\d+(\.\d*)?(ns|us|µs|ms|s|m|h))+")
 _PART: Final = re.compile(r"[A-Za-z0-9._+-]*")
 
 
-def schedule_problem(schedule: str) -> str:
+def find_schedule_problem(schedule: str) -> str:
     """Return why a cron schedule cannot be parsed, or "" if it can."""
     if schedule.startswith(("TZ=", "CRON_TZ=")):
         zone, _, schedule = schedule.partition(" ")
@@ -30,18 +30,18 @@ def schedule_problem(schedule: str) -> str:
             return f"provided bad location {name}: unknown time zone {name}"
         schedule = schedule.strip()
     if schedule.startswith("@"):
-        return _descriptor_problem(schedule)
+        return _find_descriptor_problem(schedule)
     fields = schedule.split()
     if len(fields) != len(_FIELDS):
         return f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
     for text, (low, high, named) in zip(fields, _FIELDS, strict=True):
         for part in filter(None, text.split(",")):
-            if problem := _range_problem(part, low, high, named):
+            if problem := _find_range_problem(part, low, high, named):
                 return problem
     return ""
 
 
-def _descriptor_problem(text: str) -> str:
+def _find_descriptor_problem(text: str) -> str:
     if text in _DESCRIPTORS:
         return ""
     if not text.startswith("@every "):
@@ -52,7 +52,7 @@ def _descriptor_problem(text: str) -> str:
     return f'failed to parse duration {text}: time: invalid duration "{duration}"'
 
 
-def _range_problem(text: str, low: int, high: int, named: dict[str, int]) -> str:
+def _find_range_problem(text: str, low: int, high: int, named: dict[str, int]) -> str:
     span, *steps = text.split("/")
     ends = span.split("-")
     if ends[0] in ("*", "?"):
@@ -92,7 +92,7 @@ def _parse_number(text: str) -> int | str:
     return f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax'
 
 
-def time_zone_problem(zone: str) -> str:
+def find_time_zone_problem(zone: str) -> str:
     """Return why a name is not a time zone, or "" if it is one."""
     if not zone:
         return "timeZone must be nil or non-empty string"

@@ -20,7 +20,7 @@ from fairlead.server.registry.validation.rules import (
     inside,
     lookup,
 )
-from fairlead.server.registry.validation.selectable_fields import selectable_fields
+from fairlead.server.registry.validation.selectable_fields import check_selectable_fields
 from fairlead.server.schema import formats
 from fairlead.server.schema.crd_schema.validation import validate_crd_schema
 
@@ -42,7 +42,7 @@ _ROOT_KEYWORDS: Final = (  # the keywords that the root of a schema may use if t
 )  # fmt: skip
 
 
-def definition(new: Object, old: Object | None) -> list[FieldError]:
+def validate_definition(new: Object, old: Object | None) -> list[FieldError]:
     scope = Scope(new, old)
     errors = apply(_DEFINITION, scope)
     if old is not None:
@@ -52,62 +52,62 @@ def definition(new: Object, old: Object | None) -> list[FieldError]:
         if changes:  # the name follows from these fields, and a real server does not report it too
             errors = [error for error in errors if error.field != "metadata.name"]
         errors += changes
-    return errors + apply((_stored_versions, _approval), scope)
+    return errors + apply((_check_stored_versions, _check_approval), scope)
 
 
-def status(new: Object, old: Object | None) -> list[FieldError]:
+def validate_status(new: Object, old: Object | None) -> list[FieldError]:
     """Return no errors. A real server does not validate `status.storedVersions` when a client writes the status."""
     return []
 
 
-def warnings(new: Object, old: Object | None) -> list[str]:
+def find_warnings(new: Object, old: Object | None) -> list[str]:
     """Return a warning for each schema `format` that the server does not know and therefore ignores."""
     texts: dict[str, None] = {}
     for version in lookup(new, "spec.versions") or ():
-        for schema in _subschemas(lookup(version, _SCHEMA) or {}):
+        for schema in _list_subschemas(lookup(version, _SCHEMA) or {}):
             name, kind = schema.get("format"), schema.get("type")
             if name and not formats.enforced_format((kind,) if kind else (), name):
                 texts[f"unrecognized format {field_errors.quote_go(name)}"] = None
     return list(texts)
 
 
-def _subschemas(schema: Any) -> Iterator[Object]:
+def _list_subschemas(schema: Any) -> Iterator[Object]:
     if not isinstance(schema, dict):
         return
     yield schema
     for key in ("items", "additionalProperties", "not"):
-        yield from _subschemas(schema.get(key))
+        yield from _list_subschemas(schema.get(key))
     for inner in (schema.get("properties") or {}).values():
-        yield from _subschemas(inner)
+        yield from _list_subschemas(inner)
     for key in ("allOf", "anyOf", "oneOf"):
         for inner in schema.get(key) or ():
-            yield from _subschemas(inner)
+            yield from _list_subschemas(inner)
 
 
-def _name_of_group_and_plural(definition: Scope) -> Errors:
+def _check_name_of_group_and_plural(definition: Scope) -> Errors:
     plural, group = definition.get("spec.names.plural") or "", definition.get("spec.group") or ""
     if definition.text("metadata.name") != f"{plural}.{group}":
         message = 'must be spec.names.plural+"."+spec.group'
         yield definition.invalid("metadata.name", message, definition.text("metadata.name"))
 
 
-def _group(group: str) -> Iterable[str]:
+def _check_group(group: str) -> Iterable[str]:
     if messages := list(dns_subdomain(group)):
         return (",".join(messages),)
     return () if "." in group else ("should be a domain with at least one dot",)
 
 
-def _label(text: str) -> list[str]:
+def _check_label(text: str) -> list[str]:
     """Return at most one message with all problems of a DNS-1035 label."""
     messages = list(dns_1035_label(text))
     return [",".join(messages)] if messages else []
 
 
-def _mixed_case_label(text: str) -> list[str]:
-    return [f"may have mixed case, but should otherwise match: {message}" for message in _label(text.lower())]
+def _check_mixed_case_label(text: str) -> list[str]:
+    return [f"may have mixed case, but should otherwise match: {message}" for message in _check_label(text.lower())]
 
 
-def _deprecation_warning(version: Scope) -> Errors:
+def _check_deprecation_warning(version: Scope) -> Errors:
     text = version.get("deprecationWarning")
     if text is None:
         return
@@ -123,18 +123,18 @@ def _deprecation_warning(version: Scope) -> Errors:
         yield version.invalid("deprecationWarning", f"{message} {len(text[:unprintable].encode())}")
 
 
-def _one_storage_version(spec: Scope) -> Errors:
+def _check_one_storage_version(spec: Scope) -> Errors:
     versions: list[Object] = spec.get("versions") or []
     if versions and versions[0].get("name"):
-        yield from spec.check("version", _label, versions[0]["name"])
+        yield from spec.check("version", _check_label, versions[0]["name"])
     names = [version.get("name") for version in versions]
     if len(set(names)) != len(names):
-        yield _versions_error(spec, "must contain unique version names")
+        yield _build_versions_error(spec, "must contain unique version names")
     if sum(bool(version.get("storage")) for version in versions) != 1:
-        yield _versions_error(spec, "must have exactly one version marked as storage version")
+        yield _build_versions_error(spec, "must have exactly one version marked as storage version")
 
 
-def _versions_error(spec: Scope, message: str) -> FieldError:
+def _build_versions_error(spec: Scope, message: str) -> FieldError:
     """Return an error whose value shows the versions as Go's internal type: without fields equal in all versions."""
     versions: list[Object] = spec.get("versions") or []
     differing = {key for key in _SHARED if any(v.get(key) != versions[0].get(key) for v in versions)}
@@ -172,7 +172,7 @@ _CONVERSION: Final = first_error(
 )
 
 
-def _owners(spec: Scope, get: Callable[[Object], Any]) -> Iterator[tuple[Object, Scope]]:
+def _find_error_scopes(spec: Scope, get: Callable[[Object], Any]) -> Iterator[tuple[Object, Scope]]:
     """Yield each version with the scope that errors about one of its fields name.
 
     If the field is equal in all versions, yield only one version with the scope of the spec.
@@ -184,37 +184,37 @@ def _owners(spec: Scope, get: Callable[[Object], Any]) -> Iterator[tuple[Object,
         yield from ((version.value, version) for version in spec.each("versions"))
 
 
-def _schemas(spec: Scope) -> Errors:
+def _check_schemas(spec: Scope) -> Errors:
     old = [(v.get("name"), lookup(v, _SCHEMA)) for v in spec.old_value("versions") or ()]
-    for version, owner in _owners(spec, lambda version: lookup(version, _SCHEMA)):
+    for version, owner in _find_error_scopes(spec, lambda version: lookup(version, _SCHEMA)):
         schema = lookup(version, _SCHEMA)
         if schema is None:
             continue
         is_shared = owner.path() == spec.path()
         path = spec.path("validation.openAPIV3Schema") if is_shared else owner.path(_SCHEMA)
         if lookup(version, "subresources.status") is not None:
-            yield from _root_keywords(schema, path)
+            yield from _check_root_keywords(schema, path)
         yield from validate_crd_schema(schema, path, costs=(version.get("name"), schema) not in old)
 
 
-def _root_keywords(schema: Object, path: str) -> Errors:
+def _check_root_keywords(schema: Object, path: str) -> Errors:
     """Reject most keywords at the root of a schema if the kind has /status, because the status is validated alone."""
     kind = schema.get("type") or ""
     if kind not in ("", "object"):
         message = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         yield field_errors.invalid(f"{path}.type", kind, message)
     elif any(key not in _ROOT_KEYWORDS and value not in (None, "", False) for key, value in schema.items()):
-        names = " ".join(_go_name(key) for key in _ROOT_KEYWORDS)
+        names = " ".join(_to_go_name(key) for key in _ROOT_KEYWORDS)
         message = f"only [{names}] fields are allowed at the root of the schema if the status subresource is enabled"
         yield field_errors.invalid(path, schema, message)
 
 
-def _go_name(key: str) -> str:
+def _to_go_name(key: str) -> str:
     key = "".join(part[:1].upper() + part[1:] for part in key.removeprefix("x-kubernetes-").split("-"))
     return f"X{key}" if key in ("PreserveUnknownFields", "Validations") else key
 
 
-def _json_path(*starts: str) -> Callable[[str], Iterable[str]]:
+def _check_json_path(*starts: str) -> Callable[[str], Iterable[str]]:
     """Return a check of a simple JSON path, which must begin with one of `starts` if any are given."""
     places = " or ".join(start.rstrip(".") for start in starts)
 
@@ -228,16 +228,16 @@ def _json_path(*starts: str) -> Callable[[str], Iterable[str]]:
     return check
 
 
-def _column_json_path(column: Scope) -> Errors:
+def _check_column_json_path(column: Scope) -> Errors:
     path = column.text("jsonPath")
-    return column.check("JSONPath", _json_path(), path) if path else [column.required("JSONPath")]
+    return column.check("JSONPath", _check_json_path(), path) if path else [column.required("JSONPath")]
 
 
 _SUBRESOURCES: Final = inside(
     "subresources.scale",
-    field("specReplicasPath").required(_json_path(".spec.")),
-    field("statusReplicasPath").required(_json_path(".status.")),
-    field("labelSelectorPath").optional(_json_path(".spec.", ".status.")),
+    field("specReplicasPath").required(_check_json_path(".spec.")),
+    field("statusReplicasPath").required(_check_json_path(".status.")),
+    field("labelSelectorPath").optional(_check_json_path(".spec.", ".status.")),
 )
 _COLUMNS: Final = each(
     "additionalPrinterColumns",
@@ -249,55 +249,55 @@ _COLUMNS: Final = each(
     field("format").optional(
         lambda form: () if form in _COLUMN_FORMATS else (f"must be one of {','.join(_COLUMN_FORMATS)}",)
     ),
-    _column_json_path,
+    _check_column_json_path,
 )
 
 
-def _version_parts(spec: Scope) -> Errors:
+def _check_version_parts(spec: Scope) -> Errors:
     """Check schemas, subresources, columns and selectable fields.
 
     Errors about parts equal in all versions name the spec.
     """
-    errors = list(_schemas(spec))
-    for _, owner in _owners(spec, lambda version: version.get("subresources")):
+    errors = list(_check_schemas(spec))
+    for _, owner in _find_error_scopes(spec, lambda version: version.get("subresources")):
         errors += _SUBRESOURCES(owner)
-    for _, owner in _owners(spec, lambda version: version.get("additionalPrinterColumns")):
+    for _, owner in _find_error_scopes(spec, lambda version: version.get("additionalPrinterColumns")):
         errors += _COLUMNS(owner)
-    for version, owner in _owners(spec, lambda version: version.get("selectableFields") or []):
+    for version, owner in _find_error_scopes(spec, lambda version: version.get("selectableFields") or []):
         if not errors:
-            errors += selectable_fields(owner, lookup(version, _SCHEMA))
+            errors += check_selectable_fields(owner, lookup(version, _SCHEMA))
     return errors
 
 
 _DEFINITION: Final = (
-    _name_of_group_and_plural,
+    _check_name_of_group_and_plural,
     inside(
         "spec",
-        field("group").required(_group),
+        field("group").required(_check_group),
         field("scope").required_enum("Cluster", "Namespaced"),
         each(
             "versions",
             field(_SCHEMA).required(allow_empty=True),
-            field("name").check(_label, zero=""),
-            _deprecation_warning,
+            field("name").check(_check_label, zero=""),
+            _check_deprecation_warning,
         ),
-        _one_storage_version,
+        _check_one_storage_version,
         inside(
             "names",
             field(*_NAMES).required(),
-            field("plural").optional(_label),
-            field("singular").optional(_label),
-            field("kind").optional(_mixed_case_label),
-            field("listKind").optional(_mixed_case_label),
-            field("shortNames").values(_label),
-            field("categories").values(_label),
+            field("plural").optional(_check_label),
+            field("singular").optional(_check_label),
+            field("kind").optional(_check_mixed_case_label),
+            field("listKind").optional(_check_mixed_case_label),
+            field("shortNames").values(_check_label),
+            field("categories").values(_check_label),
             field("listKind").invalid_if(
                 lambda names: names.get("kind") and names.get("kind") == names.get("listKind"),
                 "kind and listKind may not be the same",
             ),
             always=True,
         ),
-        _version_parts,
+        _check_version_parts,
         inside("conversion", _CONVERSION, always=True),
         field("preserveUnknownFields").invalid_if(
             {"preserveUnknownFields": NOT_EMPTY},
@@ -310,7 +310,7 @@ _IMMUTABLE_IF_ESTABLISHED: Final = (field("spec.scope", "spec.names.kind").immut
 _IMMUTABLE: Final = field("spec.group", "spec.names.plural").immutable()
 
 
-def _stored_versions(definition: Scope) -> Errors:
+def _check_stored_versions(definition: Scope) -> Errors:
     stored, versions = definition.items("status.storedVersions"), definition.items("spec.versions")
     if not stored:
         yield definition.invalid("status.storedVersions", "must have at least one stored version", None)
@@ -325,7 +325,7 @@ def _stored_versions(definition: Scope) -> Errors:
             yield definition.invalid(f"status.storedVersions[{index}]", _STORED.format(name), name)
 
 
-def _approval(definition: Scope) -> Errors:
+def _check_approval(definition: Scope) -> Errors:
     """Require the annotation api-approved.kubernetes.io for a CRD in a group of the Kubernetes community."""
     if not f".{definition.get('spec.group') or ''}".endswith((".k8s.io", ".kubernetes.io")):
         return

@@ -37,7 +37,7 @@ DEPRECATED: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/
 _MAX_HINTS: Final = 8
 
 
-def _address(address: Scope) -> Errors:
+def _check_address(address: Scope) -> Errors:
     text = address.text("ip")
     yield from address.check("ip", ip_address, text)
     yield from apply(_HOST, address)
@@ -57,8 +57,8 @@ endpoints: Final = validator(
             field("").required_if(
                 {"addresses": EMPTY, "notReadyAddresses": EMPTY}, "must specify `addresses` or `notReadyAddresses`"
             ),
-            each("addresses", _address),
-            each("notReadyAddresses", _address),
+            each("addresses", _check_address),
+            each("notReadyAddresses", _check_address),
             each(
                 "ports",
                 field("name").required_if(lambda item: not item.get("name") and len(item.parent.items("ports")) > 1),
@@ -72,7 +72,7 @@ endpoints: Final = validator(
 )
 
 
-def _domain_name(name: str) -> Iterable[str]:
+def _check_domain_name(name: str) -> Iterable[str]:
     if messages := list(dns_subdomain(name)):
         return messages
     if "." not in name:
@@ -80,13 +80,13 @@ def _domain_name(name: str) -> Iterable[str]:
     return ()
 
 
-def _slice_address(endpoint: Scope, index: int, text: str, kind: str) -> Errors:
+def _check_slice_address(endpoint: Scope, index: int, text: str, kind: str) -> Errors:
     key = f"addresses[{index}]"
     if kind == "FQDN":
         name = text.removesuffix(".")
         if not text:
             yield endpoint.required(key)
-        elif errors := endpoint.check(key, _domain_name, name):
+        elif errors := endpoint.check(key, _check_domain_name, name):
             yield from errors
         else:  # a real server shows the first wrong label alone
             parts = (endpoint.check(key, dns_label, part) for part in name.split("."))
@@ -105,15 +105,15 @@ def _slice_address(endpoint: Scope, index: int, text: str, kind: str) -> Errors:
         yield from endpoint.check(key, lambda text: endpoint_address(text, parsed), text)
 
 
-def _slice_addresses(endpoint: Scope) -> Errors:
+def _check_slice_addresses(endpoint: Scope) -> Errors:
     addresses, kind = endpoint.items("addresses"), endpoint.parent.get("addressType")
     if not addresses:
         yield endpoint.required("addresses", "must contain at least 1 address")
     for index, text in enumerate(addresses):
-        yield from _slice_address(endpoint, index, text, kind)
+        yield from _check_slice_address(endpoint, index, text, kind)
 
 
-def _hints(key: str, check: Check) -> Rule:
+def _check_hints(key: str, check: Check) -> Rule:
     """Return a rule for the zone or node hints of an endpoint."""
     items = each(key, field("name").check(check, zero=""), field("name").unique())
 
@@ -131,21 +131,21 @@ _SLICE: Final = (
     each("ports", field("protocol").enum(*PROTOCOLS, always=True), field("appProtocol").check(qualified_name)),
     each(
         "endpoints",
-        _slice_addresses,
+        _check_slice_addresses,
         field("hostname").check(dns_label),
         field("nodeName").check(dns_subdomain),
-        inside("hints", _hints("forZones", label_value), _hints("forNodes", dns_subdomain)),
+        inside("hints", _check_hints("forZones", label_value), _check_hints("forNodes", dns_subdomain)),
     ),
 )
 _IMMUTABLE: Final = field("addressType").immutable(zero="")
 
 
-def endpoint_slice(new: Object, old: Object | None) -> list[FieldError]:
+def validate_endpoint_slice(new: Object, old: Object | None) -> list[FieldError]:
     """Return the errors of an EndpointSlice. If its addressType changed, a real server reports only that."""
     scope = Scope(new, old)
     change = list(_IMMUTABLE(scope))
     return apply([_ADDRESS_TYPE] if change else _SLICE, scope) + change
 
 
-def slice_warnings(new: Object, old: Object | None) -> list[str]:
+def find_slice_warnings(new: Object, old: Object | None) -> list[str]:
     return ["spec.addressType: FQDN endpoints are deprecated"] if new.get("addressType") == "FQDN" else []

@@ -10,7 +10,7 @@ from fairlead.server.registry.validation.rules import Errors, Object, Scope, app
 _MAX_LENGTHS: Final = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
 
 
-def _namespace(event: Scope) -> Errors:
+def _check_namespace(event: Scope) -> Errors:
     """Require that an Event without eventTime is in the namespace of its involvedObject.
 
     An Event about a cluster-scoped object must be in default, or with an eventTime in default or kube-system.
@@ -25,7 +25,7 @@ def _namespace(event: Scope) -> Errors:
         yield event.invalid("involvedObject.namespace", "does not match event.namespace", other)
 
 
-def _new_style(event: Scope, controller: str) -> Errors:
+def _check_new_style(event: Scope, controller: str) -> Errors:
     """Check an Event that has an eventTime. `controller` is the name of the field for the reporting controller."""
     if not event.get("eventTime"):
         return
@@ -39,10 +39,10 @@ def _new_style(event: Scope, controller: str) -> Errors:
             yield event.invalid(key, f"can have at most {limit} characters", "")
 
 
-event: Final = validator(_namespace, lambda event: _new_style(event, "reportingComponent"))
+event: Final = validator(_check_namespace, lambda event: _check_new_style(event, "reportingComponent"))
 
 
-def _series(event: Scope) -> Errors:
+def _check_series(event: Scope) -> Errors:
     series = event.get("series")
     if series is None or (event.old is not None and series == event.old_value("series")):
         return
@@ -52,7 +52,7 @@ def _series(event: Scope) -> Errors:
         yield event.required("series.lastObservedTime")
 
 
-def _new_event(event: Scope) -> Errors:
+def _check_new_event(event: Scope) -> Errors:
     if not event.get("eventTime"):
         yield event.required("eventTime")
     if event.get("type") not in ("Normal", "Warning"):
@@ -65,10 +65,10 @@ def _new_event(event: Scope) -> Errors:
 
 
 _STRICT: Final = (
-    _namespace,
-    lambda event: _new_style(event, "reportingController"),
-    _series,
-    on_create(_new_event),
+    _check_namespace,
+    lambda event: _check_new_style(event, "reportingController"),
+    _check_series,
+    on_create(_check_new_event),
     field(
         "involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "reason", "type",
         "eventTime", "action", "related", "reportingController", "reportingInstance",
@@ -76,11 +76,11 @@ _STRICT: Final = (
 )  # fmt: skip
 
 
-def strict_event(new: Object, old: Object | None) -> list[FieldError]:
+def validate_strict_event(new: Object, old: Object | None) -> list[FieldError]:
     """Return the errors of an events.k8s.io Event. As on a real server, they use the field names of the core group."""
-    return apply(_STRICT, Scope(_with_core_names(new), None if old is None else _with_core_names(old)))
+    return apply(_STRICT, Scope(_use_core_names(new), None if old is None else _use_core_names(old)))
 
 
-def _with_core_names(event: Object) -> Object:
+def _use_core_names(event: Object) -> Object:
     core = events.to_core(event)
     return {**core, "reportingController": core.get("reportingComponent")}

@@ -13,12 +13,12 @@ _MAX_CODES: Final = 255
 _MAX_INDEXES_LENGTH: Final = 64 * 1024
 
 
-def _word(key: str, *allowed: str) -> Rule:
+def _require_word(key: str, *allowed: str) -> Rule:
     """Require one of the `allowed` values. The error message lists them as Go's %q does."""
     return field(key).required_enum(*allowed, detail=f"valid values: [{' '.join(map(field_errors.quote_go, allowed))}]")
 
 
-def _exit_codes(codes: Scope) -> Errors:
+def _check_exit_codes(codes: Scope) -> Errors:
     values, container = codes.items("values"), codes.get("containerName")
     pod = codes.parent.parent.parent.inside("template.spec")
     names = {item.get("name") for key in ("containers", "initContainers") for item in pod.items(key)}
@@ -38,7 +38,7 @@ def _exit_codes(codes: Scope) -> Errors:
         yield codes.invalid("values", "must be ordered")
 
 
-def _codes_or_conditions(rule: Scope) -> Errors:
+def _check_codes_or_conditions(rule: Scope) -> Errors:
     has_codes, has_conditions = rule.get("onExitCodes") is not None, bool(rule.get("onPodConditions"))
     if has_codes and has_conditions:
         message = "specifying both OnExitCodes and OnPodConditions is not supported"
@@ -53,22 +53,24 @@ failure_policy: Final = inside(
     field("rules").max_items(_MAX_RULES),
     each(
         "rules",
-        _word("action", "Count", "FailIndex", "FailJob", "Ignore"),
+        _require_word("action", "Count", "FailIndex", "FailJob", "Ignore"),
         field("action").invalid_if(
             lambda rule: rule.get("action") == "FailIndex" and rule.parent.parent.get("backoffLimitPerIndex") is None,
             "requires the backoffLimitPerIndex to be set",
         ),
-        inside("onExitCodes", _word("operator", "In", "NotIn"), _exit_codes),
+        inside("onExitCodes", _require_word("operator", "In", "NotIn"), _check_exit_codes),
         field("onPodConditions").max_items(_MAX_RULES),
         each(
-            "onPodConditions", field("type").check(qualified_name, zero=""), _word("status", "False", "True", "Unknown")
+            "onPodConditions",
+            field("type").check(qualified_name, zero=""),
+            _require_word("status", "False", "True", "Unknown"),
         ),
-        _codes_or_conditions,
+        _check_codes_or_conditions,
     ),
 )
 
 
-def _success_rule(rule: Scope) -> Errors:
+def _check_success_rule(rule: Scope) -> Errors:
     indexes, count = rule.get("succeededIndexes"), rule.get("succeededCount")
     if indexes is None and count is None:
         yield rule.required("", "at least one of succeededCount or succeededIndexes must be specified")
@@ -91,10 +93,10 @@ def _success_rule(rule: Scope) -> Errors:
 
 _INDEXES_LENGTH: Final = field("succeededIndexes").max_length(_MAX_INDEXES_LENGTH)
 _COUNT: Final = field("succeededCount").at_least(0)
-_SUCCESS_RULES: Final = (field("rules").max_items(_MAX_RULES), each("rules", _success_rule))
+_SUCCESS_RULES: Final = (field("rules").max_items(_MAX_RULES), each("rules", _check_success_rule))
 
 
-def success_policy(spec: Scope) -> Errors:
+def check_success_policy(spec: Scope) -> Errors:
     """Check the successPolicy of a Job: which indexes, or how many of them, must succeed."""
     if spec.get("successPolicy") is None:
         return

@@ -20,8 +20,8 @@ class _Change:
         self.spec = job.inside("spec")
         self.status = job.inside("status")
         self.old: Object = self.status.old or {}
-        self.true = _true_conditions(self.status.value)
-        self.was_true = _true_conditions(self.old)
+        self.true = _list_true_conditions(self.status.value)
+        self.was_true = _list_true_conditions(self.old)
         self.is_finished = bool(self.true & _ENDS)
         self.finishes = self.is_finished != bool(self.was_true & _ENDS)
 
@@ -35,17 +35,25 @@ class _Change:
         return FieldError("FieldValueInvalid", self.status.path("conditions"), f"Invalid value: {message}")
 
 
-def _true_conditions(status: Object) -> set[Any]:
+def _list_true_conditions(status: Object) -> set[Any]:
     return {item.get("type") for item in status.get("conditions") or () if item.get("status") == "True"}
 
 
-def job(new: Object, old: Object | None) -> list[FieldError]:
+def validate_job(new: Object, old: Object | None) -> list[FieldError]:
     change = _Change(Scope(new, old or {}))
-    rules = (_uncounted_pods, _end, _finished, _indexes, _ready_pods, _success_criteria, _irreversible_changes)
+    rules = (
+        _check_uncounted_pods,
+        _check_end,
+        _check_finished,
+        _check_indexes,
+        _check_ready_pods,
+        _check_success_criteria,
+        _check_irreversible_changes,
+    )
     return [*_COUNTS(change.status), *(error for rule in rules for error in rule(change))]
 
 
-def _uncounted_pods(change: _Change) -> Errors:
+def _check_uncounted_pods(change: _Change) -> Errors:
     """Reject empty and duplicate uids of Pods in uncountedTerminatedPods."""
     seen: set[str] = set()
     for key in ("uncountedTerminatedPods.succeeded", "uncountedTerminatedPods.failed"):
@@ -57,7 +65,7 @@ def _uncounted_pods(change: _Change) -> Errors:
             seen.add(uid)
 
 
-def _end(change: _Change) -> Errors:
+def _check_end(change: _Change) -> Errors:
     """Check the conditions and times of a Job that completes or fails."""
     status, true = change.status, change.true
     start, end = status.get("startTime"), status.get("completionTime")
@@ -80,7 +88,7 @@ def _end(change: _Change) -> Errors:
         yield change.condition_error("cannot set Complete=True condition without the SuccessCriteriaMet=true condition")
 
 
-def _finished(change: _Change) -> Errors:
+def _check_finished(change: _Change) -> Errors:
     """Require a finished Job to have a start time, and no Pods that are active or not yet counted."""
     status, spec = change.status, change.spec
     if not change.is_finished:
@@ -95,7 +103,7 @@ def _finished(change: _Change) -> Errors:
         yield status.invalid("uncountedTerminatedPods", "must be empty for finished job")
 
 
-def _indexes(change: _Change) -> Errors:
+def _check_indexes(change: _Change) -> Errors:
     status, spec = change.status, change.spec
     completed, failed, completions = (
         status.text("completedIndexes"),
@@ -118,13 +126,13 @@ def _indexes(change: _Change) -> Errors:
         yield status.invalid("terminating", "terminating>0 is invalid for finished job")
 
 
-def _ready_pods(change: _Change) -> Errors:
+def _check_ready_pods(change: _Change) -> Errors:
     ready = change.status.get("ready")
     if change.changes("ready", "active") and ready is not None and ready > change.status.number("active"):
         yield change.status.invalid("ready", "cannot set more ready pods than active")
 
 
-def _success_criteria(change: _Change) -> Errors:
+def _check_success_criteria(change: _Change) -> Errors:
     if "SuccessCriteriaMet" in change.true:
         for kind in ("Failed", "FailureTarget"):
             if kind in change.true:
@@ -134,7 +142,7 @@ def _success_criteria(change: _Change) -> Errors:
         yield change.condition_error(message)
 
 
-def _irreversible_changes(change: _Change) -> Errors:
+def _check_irreversible_changes(change: _Change) -> Errors:
     """Reject counters that decrease, final conditions that disappear, and start times that change."""
     status, old, spec = change.status, change.old, change.spec
     for kind in ("Failed", "Complete", "FailureTarget"):

@@ -10,7 +10,7 @@ _LEVELS: Final = ("privileged", "baseline", "restricted")
 _VERSION: Final = re.compile(r"latest|v1\.([0-9]|[1-9][0-9]{1,3})")
 
 
-def _finalizers_and_phase(namespace: Scope) -> Errors:
+def _check_finalizers_and_phase(namespace: Scope) -> Errors:
     for finalizer in namespace.items("spec.finalizers"):
         if "/" not in finalizer and finalizer != "kubernetes":
             message = "name is neither a standard finalizer name nor is it fully qualified"
@@ -24,7 +24,7 @@ def _finalizers_and_phase(namespace: Scope) -> Errors:
         yield namespace.invalid("status.Phase", "may only be 'Terminating' if `deletionTimestamp` is not empty", phase)
 
 
-def _pod_security_labels(namespace: Scope) -> Errors:
+def _check_pod_security_labels(namespace: Scope) -> Errors:
     """Check the pod-security.kubernetes.io labels that an update changes."""
     labels, old = namespace.map("metadata.labels"), namespace.old_value("metadata.labels") or {}
     for mode in ("enforce", "audit", "warn"):
@@ -38,4 +38,4 @@ def _pod_security_labels(namespace: Scope) -> Errors:
                 yield namespace.invalid(f"metadata.labels[{label}]", message, value)
 
 
-namespace: Final = validator(first_error(_finalizers_and_phase, _pod_security_labels))
+namespace: Final = validator(first_error(_check_finalizers_and_phase, _check_pod_security_labels))

@@ -27,7 +27,7 @@ from fairlead.server.registry.validation.rules import (
     inside,
     validator,
 )
-from fairlead.server.registry.validation.selectors import label_selector
+from fairlead.server.registry.validation.selectors import check_label_selector
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 NOT_AN_ADDRESS: Final = "must be a DNS name, not an IP address"
@@ -38,7 +38,7 @@ TYPED_REFERENCE: Final = (
 )
 
 
-def _host(rule: Scope) -> Errors:
+def _check_host(rule: Scope) -> Errors:
     host = rule.text("host")
     if host and not list(ip_address(host)):
         yield rule.invalid("host", NOT_AN_ADDRESS)
@@ -46,12 +46,12 @@ def _host(rule: Scope) -> Errors:
         yield from rule.check("host", dns_subdomain, host.removeprefix("*."))
 
 
-def _tls_hosts(tls: Scope) -> Errors:
+def _check_tls_hosts(tls: Scope) -> Errors:
     for index, host in enumerate(tls.items("hosts")):
         yield from tls.check(f"hosts[{index}]", dns_subdomain, host.removeprefix("*."))
 
 
-def _service_port(backend: Scope) -> Errors:
+def _check_service_port(backend: Scope) -> Errors:
     name, number = backend.get("service.port.name"), backend.get("service.port.number")
     if name and number:
         yield backend.invalid("", "cannot set both port name & port number", "")
@@ -66,7 +66,7 @@ def _service_port(backend: Scope) -> Errors:
 _SERVICE_NAME: Final = field("service.name").required(dns_label)
 
 
-def _backend(backend: Scope) -> Errors:
+def _check_backend(backend: Scope) -> Errors:
     """Require an Ingress backend to be either a Service or another resource."""
     has_service, has_resource = (backend.get(key) is not None for key in ("service", "resource"))
     if has_service and has_resource:
@@ -75,33 +75,33 @@ def _backend(backend: Scope) -> Errors:
         yield from apply(TYPED_REFERENCE, backend.inside("resource"))
     elif has_service:
         yield from _SERVICE_NAME(backend)
-        yield from _service_port(backend)
+        yield from _check_service_port(backend)
     else:
         yield backend.invalid("", "resource or service backend is required", "")
 
 
-def _normal_path(path: str) -> Iterator[str]:
+def _check_normal_path(path: str) -> Iterator[str]:
     yield from absolute_path(path)
     yield from (f"must not contain '{part}'" for part in ("//", "/./", "/../", "%2f", "%2F") if part in path)
     yield from (f"cannot end with '{end}'" for end in ("/..", "/.") if path.endswith(end))
 
 
-def _path(item: Scope) -> Errors:
+def _check_path(item: Scope) -> Errors:
     if item.get("pathType") in ("Exact", "Prefix"):
-        yield from item.check("path", _normal_path, item.text("path"))
+        yield from item.check("path", _check_normal_path, item.text("path"))
     elif item.get("pathType") == "ImplementationSpecific" and item.get("path"):
         yield from item.check("path", absolute_path)
     yield from _PATH_TYPE(item)
-    yield from _backend(item.inside("backend"))
+    yield from _check_backend(item.inside("backend"))
 
 
 _PATH_TYPE: Final = field("pathType").enum("Exact", "ImplementationSpecific", "Prefix")
 _HTTP_PATH: Final = first_error(
-    field("pathType").required(detail="pathType must be specified", allow_empty=True), _path
+    field("pathType").required(detail="pathType must be specified", allow_empty=True), _check_path
 )
 
 
-def _backend_or_rules(spec: Scope) -> Errors:
+def _check_backend_or_rules(spec: Scope) -> Errors:
     if not spec.get("rules") and spec.get("defaultBackend") is None:
         yield spec.invalid("", "either `defaultBackend` or `rules` must be specified", None)
 
@@ -109,23 +109,23 @@ def _backend_or_rules(spec: Scope) -> Errors:
 ingress: Final = validator(
     inside(
         "spec",
-        _backend_or_rules,
-        inside("defaultBackend", _backend),
-        each("rules", _host, inside("http", field("paths").required(), each("paths", _HTTP_PATH))),
-        each("tls", _tls_hosts, field("secretName").optional(dns_subdomain)),
+        _check_backend_or_rules,
+        inside("defaultBackend", _check_backend),
+        each("rules", _check_host, inside("http", field("paths").required(), each("paths", _HTTP_PATH))),
+        each("tls", _check_tls_hosts, field("secretName").optional(dns_subdomain)),
         field("ingressClassName").check(dns_subdomain),
         always=True,
     )
 )
 
 
-def ingress_warnings(new: Object, old: Object | None) -> list[str]:
+def find_ingress_warnings(new: Object, old: Object | None) -> list[str]:
     key = "kubernetes.io/ingress.class"
     message = f"annotation \"{key}\" is deprecated, please use 'spec.ingressClassName' instead"
     return [message] if old is None and key in (new["metadata"].get("annotations") or {}) else []
 
 
-def _end_port(item: Scope) -> Errors:
+def _check_end_port(item: Scope) -> Errors:
     first, last = item.get("port"), item.get("endPort")
     if last is None:
         return
@@ -139,7 +139,7 @@ def _end_port(item: Scope) -> Errors:
         yield from item.check("endPort", port_number)
 
 
-def _ip_block(block: Scope) -> Errors:
+def _check_ip_block(block: Scope) -> Errors:
     if len(block.parent.value) > 1:
         yield block.parent.forbidden("", "may not specify both ipBlock and another peer")
     errors = list(_CIDR(block))
@@ -161,21 +161,26 @@ def _is_strict_subset(part: Network, whole: Network) -> bool:
 _CIDR: Final = field("cidr").required(cidr)
 
 
-def _policy_rules(key: str, peers: str) -> Rule:
+def _check_policy_rules(key: str, peers: str) -> Rule:
     """Return a rule for the ingress or egress rules of a NetworkPolicy."""
     return each(
         key,
-        each("ports", field("protocol").enum("TCP", "UDP", "SCTP", always=True), field("port").check(port), _end_port),
+        each(
+            "ports",
+            field("protocol").enum("TCP", "UDP", "SCTP", always=True),
+            field("port").check(port),
+            _check_end_port,
+        ),
         each(
             peers,
             field("").required_if(lambda peer: not peer.value, "must specify a peer"),
-            label_selector("podSelector", "namespaceSelector"),
-            inside("ipBlock", _ip_block),
+            check_label_selector("podSelector", "namespaceSelector"),
+            inside("ipBlock", _check_ip_block),
         ),
     )
 
 
-def _two_policy_types(spec: Scope) -> Errors:
+def _check_two_policy_types(spec: Scope) -> Errors:
     if len(spec.items("policyTypes")) > 2:
         yield spec.invalid("policyTypes", "may not specify more than two policyTypes")
 
@@ -183,10 +188,10 @@ def _two_policy_types(spec: Scope) -> Errors:
 network_policy: Final = validator(
     inside(
         "spec",
-        label_selector("podSelector"),
-        _policy_rules("ingress", "from"),
-        _policy_rules("egress", "to"),
-        first_error(_two_policy_types, field("policyTypes").enum_values("Ingress", "Egress")),
+        check_label_selector("podSelector"),
+        _check_policy_rules("ingress", "from"),
+        _check_policy_rules("egress", "to"),
+        first_error(_check_two_policy_types, field("policyTypes").enum_values("Ingress", "Egress")),
         always=True,
     )
 )

@@ -18,7 +18,7 @@ DEPRECATED: Final = {
 }
 
 
-def term_warnings(term: Object, path: str, *, check_values: bool) -> Iterator[str]:
+def find_term_warnings(term: Object, path: str, *, check_values: bool) -> Iterator[str]:
     """Yield the warnings about a node selector term. `check_values`: also warn about values that no label can have."""
     for index, requirement in enumerate(term.get("matchExpressions") or ()):
         field, key = f"{path}.matchExpressions[{index}]", requirement.get("key") or ""

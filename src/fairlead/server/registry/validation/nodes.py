@@ -20,12 +20,12 @@ from fairlead.server.registry.validation.scheduling import TAINT_EFFECTS
 from fairlead.server.schema import quantity
 
 
-def _taint_value(taint: Scope) -> Errors:
+def _check_taint_value(taint: Scope) -> Errors:
     if messages := list(label_value(taint.text("value"))):
         yield taint.invalid("value", ";".join(messages))
 
 
-def _unique_taint(taint: Scope) -> Errors:
+def _check_unique_taint(taint: Scope) -> Errors:
     key, value, effect = (taint.text(part) for part in ("key", "value", "effect"))
     seen = taint.notes.setdefault("seen", set())
     if (key, effect) in seen:
@@ -35,14 +35,14 @@ def _unique_taint(taint: Scope) -> Errors:
     seen.add((key, effect))
 
 
-def _amounts(status: Scope) -> Errors:
+def _check_amounts(status: Scope) -> Errors:
     for key in ("capacity", "allocatable"):
         for name, amount in status.map(key).items():
             if quantity.parse(amount)[0] < 0:
                 yield status.invalid(f"{key}.{name}", NOT_NEGATIVE, amount)
 
 
-def _pod_cidrs(spec: Scope) -> Errors:
+def _check_pod_cidrs(spec: Scope) -> Errors:
     blocks, errors = spec.items("podCIDRs"), spec.check_values("podCIDRs", cidr)
     yield from errors
     if len(blocks) > 1 and (errors or len(blocks) > 2 or len({ipaddress.ip_network(t).version for t in blocks}) < 2):
@@ -59,18 +59,18 @@ def _set_once(key: str, name: str) -> Rule:
 _TAINTS: Final = each(
     "spec.taints",
     field("key").check(qualified_name, zero=""),
-    _taint_value,
+    _check_taint_value,
     field("effect").required_enum(*TAINT_EFFECTS),
-    _unique_taint,
+    _check_unique_taint,
     name="metadata.taints",  # as a real server names them
 )
 node: Final = validator(
     _TAINTS,
     on_update(_TAINTS),  # a real server checks them twice
-    inside("status", _amounts),
+    inside("status", _check_amounts),
     inside(
         "spec",
-        _pod_cidrs,
+        _check_pod_cidrs,
         on_update(_set_once("podCIDRs", "podCIDR"), _set_once("providerID", "providerID")),
         always=True,
     ),

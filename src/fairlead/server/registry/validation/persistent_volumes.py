@@ -17,7 +17,7 @@ from fairlead.server.registry.validation.rules import (
     validator,
 )
 from fairlead.server.registry.validation.scheduling import node_selector
-from fairlead.server.registry.validation.storage import POSITIVE, VOLUME_MODES, access_modes
+from fairlead.server.registry.validation.storage import POSITIVE, VOLUME_MODES, check_access_modes
 from fairlead.server.registry.validation.volumes import CSI_DRIVER, NAMES_INSIDE, SOURCES
 from fairlead.server.schema import quantity
 
@@ -38,12 +38,12 @@ _OWN_SOURCES: Final[dict[str, tuple[Rule, ...]]] = {  # the sources that differ 
 }
 
 
-def _sources(spec: Object) -> Object:
+def _get_sources(spec: Object) -> Object:
     return {key: source for key, source in spec.items() if key not in _NOT_SOURCES and source is not None}
 
 
-def _one_source(spec: Scope) -> Errors:
-    sources = list(_sources(spec.value))
+def _check_one_source(spec: Scope) -> Errors:
+    sources = list(_get_sources(spec.value))
     if not sources:
         yield spec.required("", "must specify a volume type")
         return
@@ -56,7 +56,7 @@ def _one_source(spec: Scope) -> Errors:
         yield spec.required("nodeAffinity", "Local volume requires node affinity")
 
 
-def _capacity(spec: Scope) -> Errors:
+def _check_capacity(spec: Scope) -> Errors:
     capacity = spec.get("capacity")
     if not capacity:
         yield spec.required("capacity")
@@ -67,13 +67,13 @@ def _capacity(spec: Scope) -> Errors:
             yield spec.invalid(f"capacity[{name}]", POSITIVE, amount)
 
 
-def _immutable_source(volume: Scope) -> Errors:
-    if _sources(volume.map("spec")) != _sources(volume.old_value("spec") or {}):
+def _check_immutable_source(volume: Scope) -> Errors:
+    if _get_sources(volume.map("spec")) != _get_sources(volume.old_value("spec") or {}):
         message = "spec.persistentvolumesource is immutable after creation"
         yield volume.forbidden("spec.persistentvolumesource", message)
 
 
-def _immutable_node_affinity(volume: Scope) -> Errors:
+def _check_immutable_node_affinity(volume: Scope) -> Errors:
     old = volume.old_value("spec.nodeAffinity")
     if old is not None and old != volume.get("spec.nodeAffinity"):
         message = f"{IMMUTABLE}, except for updating from beta label to GA"
@@ -83,8 +83,8 @@ def _immutable_node_affinity(volume: Scope) -> Errors:
 _SPEC: Final = inside(
     "spec",
     field("accessModes").required(),
-    access_modes,
-    _capacity,
+    check_access_modes,
+    _check_capacity,
     field("persistentVolumeReclaimPolicy").enum("Delete", "Recycle", "Retain"),
     inside(
         "nodeAffinity",
@@ -93,7 +93,7 @@ _SPEC: Final = inside(
             inside("required", node_selector),
         ),
     ),
-    _one_source,
+    _check_one_source,
     field("storageClassName").optional(dns_subdomain),
     field("volumeMode").enum(*VOLUME_MODES),
     always=True,
@@ -101,6 +101,9 @@ _SPEC: Final = inside(
 volume: Final = validator(
     _SPEC,
     on_update(  # a real server checks the spec twice, and reports its errors twice
-        _SPEC, _immutable_source, field("spec.volumeMode").immutable(name="volumeMode"), _immutable_node_affinity
+        _SPEC,
+        _check_immutable_source,
+        field("spec.volumeMode").immutable(name="volumeMode"),
+        _check_immutable_node_affinity,
     ),
 )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from fairlead.api.fields.path_elements import quote_go
-from fairlead.server.registry.validation.node_labels import DEPRECATED, term_warnings
+from fairlead.server.registry.validation.node_labels import DEPRECATED, find_term_warnings
 from fairlead.server.registry.validation.rules import Object, Scope, lookup
 from fairlead.server.schema import quantity
 
@@ -35,93 +35,93 @@ _OLD_SOURCES: Final = {  # the name in the warning, and the minor versions that 
 }
 
 
-def pod(new: Object, old: Object | None) -> list[str]:
+def find_pod_warnings(new: Object, old: Object | None) -> list[str]:
     """Return the warnings about a new Pod."""
-    return list(_spec_warnings(Scope(new).inside("spec"))) if old is None else []
+    return list(_find_spec_warnings(Scope(new).inside("spec"))) if old is None else []
 
 
-def template(*path: str) -> Warner:
+def build_template_warner(*path: str) -> Warner:
     """Return a function for the warnings about the Pod template at a path. It warns only if the generation changed."""
 
     def warnings(new: Object, old: Object | None) -> list[str]:
         if old is not None and new["metadata"].get("generation") == old["metadata"].get("generation"):
             return []
-        return list(_spec_warnings(Scope(new).inside(".".join([*path, "spec"]))))
+        return list(_find_spec_warnings(Scope(new).inside(".".join([*path, "spec"]))))
 
     return warnings
 
 
-def _spec_warnings(spec: Scope) -> Iterator[str]:
+def _find_spec_warnings(spec: Scope) -> Iterator[str]:
     containers = [c for kind in ("initContainers", "containers", "ephemeralContainers") for c in spec.each(kind)]
-    yield from _node_selection(spec)
+    yield from _warn_about_node_selection(spec)
     for volume in spec.each("volumes"):
-        yield from _volume_warnings(volume)
-    yield from _repeated(spec, "hostAliases", "ip")
-    yield from _repeated(spec, "imagePullSecrets", "name")
+        yield from _warn_about_volume(volume)
+    yield from _warn_about_duplicates(spec, "hostAliases", "ip")
+    yield from _warn_about_duplicates(spec, "imagePullSecrets", "name")
     for secret in spec.each("imagePullSecrets"):
         if not secret.get("name"):
             yield f'{secret.path("name")}: invalid empty name ""'
-    yield from _fractions(spec, "overhead")
+    yield from _warn_about_fractions(spec, "overhead")
     for container in containers:
-        yield from _fractions(container, "resources.limits")
-        yield from _fractions(container, "resources.requests")
-        yield from _hidden_variables(container)
+        yield from _warn_about_fractions(container, "resources.limits")
+        yield from _warn_about_fractions(container, "resources.requests")
+        yield from _warn_about_hidden_variables(container)
     ports = [port for container in containers for port in container.each("ports")]
-    yield from _overlapping_ports(ports)
-    yield from _repeated_port_names(ports)
+    yield from _warn_about_overlapping_ports(ports)
+    yield from _warn_about_duplicate_port_names(ports)
     if spec.number("terminationGracePeriodSeconds") < 0:
         message = "must be >= 0; negative values are invalid and will be treated as 1"
         yield f"{spec.path('terminationGracePeriodSeconds')}: {message}"
-    yield from _pod_affinity(spec)
+    yield from _warn_about_pod_affinity(spec)
 
 
-def _node_selection(spec: Scope) -> Iterator[str]:
+def _warn_about_node_selection(spec: Scope) -> Iterator[str]:
     for key in spec.map("nodeSelector"):
         if key in DEPRECATED:
             yield f"{spec.path(f'nodeSelector[{key}]')}: {DEPRECATED[key]}"
     affinity = spec.inside("affinity.nodeAffinity")
     for term in affinity.inside(f"required{_LATER}").each("nodeSelectorTerms"):
-        yield from term_warnings(term.value, term.path(), check_values=False)
+        yield from find_term_warnings(term.value, term.path(), check_values=False)
     for term in affinity.each(f"preferred{_LATER}"):
-        yield from term_warnings(term.map("preference"), term.path("preference"), check_values=True)
+        yield from find_term_warnings(term.map("preference"), term.path("preference"), check_values=True)
     for constraint in spec.each("topologySpreadConstraints"):
         key = constraint.text("topologyKey")
         if key in DEPRECATED:
             yield f"{constraint.path('topologyKey')}: {key} is {DEPRECATED[key]}"
-        yield from _missing_selector(constraint)
+        yield from _warn_about_missing_selector(constraint)
 
 
-def _missing_selector(scope: Scope) -> Iterator[str]:
+def _warn_about_missing_selector(scope: Scope) -> Iterator[str]:
     if scope.get("labelSelector") is None:
         yield f"{scope.path('labelSelector')}: {_NO_SELECTOR}"
 
 
-def _pod_affinity(spec: Scope) -> Iterator[str]:
+def _warn_about_pod_affinity(spec: Scope) -> Iterator[str]:
     for kind in ("affinity.podAffinity", "affinity.podAntiAffinity"):
         affinity = spec.inside(kind)
         for term in affinity.each(f"required{_LATER}"):
-            yield from _missing_selector(term)
+            yield from _warn_about_missing_selector(term)
         for term in affinity.each(f"preferred{_LATER}"):
-            yield from _missing_selector(term.inside("podAffinityTerm"))
+            yield from _warn_about_missing_selector(term.inside("podAffinityTerm"))
 
 
-def _volume_warnings(volume: Scope) -> Iterator[str]:
-    yield from (f"{volume.path()}.{text}" for text in _old_sources(volume.value))
+def _warn_about_volume(volume: Scope) -> Iterator[str]:
+    yield from (f"{volume.path()}.{text}" for text in _warn_about_old_sources(volume.value))
     if volume.get("gitRepo") is not None:
         yield f"{volume.path('gitRepo')}: deprecated in v1.11, and disabled by default in v1.33+"
     claim = volume.inside("ephemeral.volumeClaimTemplate.spec")
-    yield from _fractions(claim, "resources.requests", "storage")
-    yield from _fractions(claim, "resources.limits", "storage")
+    yield from _warn_about_fractions(claim, "resources.requests", "storage")
+    yield from _warn_about_fractions(claim, "resources.limits", "storage")
 
 
-def _old_sources(volume: Object) -> Iterator[str]:
+def _warn_about_old_sources(volume: Object) -> Iterator[str]:
     """Yield the warnings about deprecated sources of a Pod's volume or a PersistentVolume."""
     for key, (name, deprecated, removed) in _OLD_SOURCES.items():
         if volume.get(key) is not None:
             yield f"{name}: deprecated in v1.{deprecated}, non-functional in v1.{removed}+"
 
 
-def _repeated(spec: Scope, key: str, field: str) -> Iterator[str]:
+def _warn_about_duplicates(spec: Scope, key: str, field: str) -> Iterator[str]:
     seen: set[str] = set()
     for item in spec.each(key):
         value = item.text(field)
@@ -130,7 +130,7 @@ def _repeated(spec: Scope, key: str, field: str) -> Iterator[str]:
         seen.add(value)
 
 
-def _fractions(scope: Scope, key: str, *names: str) -> Iterator[str]:
+def _warn_about_fractions(scope: Scope, key: str, *names: str) -> Iterator[str]:
     """Yield a warning for each amount of bytes that is not an integer."""
     for name in names or ("memory", "ephemeral-storage"):
         amount = scope.map(key).get(name)
@@ -139,7 +139,7 @@ def _fractions(scope: Scope, key: str, *names: str) -> Iterator[str]:
             yield f"{scope.path(f'{key}[{name}]')}: {message}"
 
 
-def _hidden_variables(container: Scope) -> Iterator[str]:
+def _warn_about_hidden_variables(container: Scope) -> Iterator[str]:
     """Yield a warning for each environment variable that replaces an earlier one without referring to it."""
     seen: set[str] = set()
     for variable in container.each("env"):
@@ -152,7 +152,7 @@ def _hidden_variables(container: Scope) -> Iterator[str]:
         seen.add(name)
 
 
-def _overlapping_ports(ports: list[Scope]) -> Iterator[str]:
+def _warn_about_overlapping_ports(ports: list[Scope]) -> Iterator[str]:
     earlier: dict[tuple[int, str], list[Scope]] = {}
     for port in ports:
         others = earlier.setdefault((port.get("containerPort"), port.get("protocol")), [])
@@ -168,7 +168,7 @@ def _overlapping_ports(ports: list[Scope]) -> Iterator[str]:
         others.append(port)
 
 
-def _repeated_port_names(ports: list[Scope]) -> Iterator[str]:
+def _warn_about_duplicate_port_names(ports: list[Scope]) -> Iterator[str]:
     by_name: dict[str, Scope] = {}
     for port in ports:
         name = port.get("name")
@@ -177,27 +177,27 @@ def _repeated_port_names(ports: list[Scope]) -> Iterator[str]:
             yield f"{port.path()}: duplicate port name {quote_go(name)} with {first.path()}, {ending}"
 
 
-def claim(new: Object, old: Object | None) -> list[str]:
+def find_claim_warnings(new: Object, old: Object | None) -> list[str]:
     """Return the warnings about a PersistentVolumeClaim."""
     spec = Scope(new).inside("spec")
     return [
-        *_old_class(new),
-        *_fractions(spec, "resources.requests", "storage"),
-        *_fractions(spec, "resources.limits", "storage"),
+        *_warn_about_old_class(new),
+        *_warn_about_fractions(spec, "resources.requests", "storage"),
+        *_warn_about_fractions(spec, "resources.limits", "storage"),
     ]
 
 
-def _old_class(obj: Object) -> list[str]:
+def _warn_about_old_class(obj: Object) -> list[str]:
     return [_OLD_CLASS_WARNING] if _OLD_CLASS in (lookup(obj, "metadata.annotations") or {}) else []
 
 
-def volume(new: Object, old: Object | None) -> list[str]:
+def find_volume_warnings(new: Object, old: Object | None) -> list[str]:
     """Return the warnings about a PersistentVolume."""
     spec = Scope(new).inside("spec")
-    warnings = _old_class(new)
+    warnings = _warn_about_old_class(new)
     if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
         warnings.append(_RECYCLE_WARNING)
     for term in spec.inside("nodeAffinity.required").each("nodeSelectorTerms"):
-        warnings += term_warnings(term.value, term.path(), check_values=False)
-    sources = [text for text in _old_sources(spec.value) if not text.startswith(("flocker", "quobyte"))]
+        warnings += find_term_warnings(term.value, term.path(), check_values=False)
+    sources = [text for text in _warn_about_old_sources(spec.value) if not text.startswith(("flocker", "quobyte"))]
     return warnings + [f"spec.{text}" for text in sources]

@@ -5,11 +5,11 @@ from typing import Any, Final
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation import security
 from fairlead.server.registry.validation.containers import (
-    container,
-    file_key_volumes,
-    host_ports_once,
-    image_without_spaces,
-    resource_requirements,
+    check_container,
+    check_file_key_volumes,
+    check_host_ports_once,
+    check_image_without_spaces,
+    check_resource_requirements,
 )
 from fairlead.server.registry.validation.formats import dns_label, dns_subdomain, ip_address, qualified_name
 from fairlead.server.registry.validation.rules import (
@@ -27,9 +27,9 @@ from fairlead.server.registry.validation.rules import (
     validator,
     when,
 )
-from fairlead.server.registry.validation.scheduling import affinity, toleration, topology_spread_constraints
-from fairlead.server.registry.validation.selectors import labels
-from fairlead.server.registry.validation.volumes import valid_volumes
+from fairlead.server.registry.validation.scheduling import affinity, check_toleration, topology_spread_constraints
+from fairlead.server.registry.validation.selectors import check_labels
+from fairlead.server.registry.validation.volumes import check_volumes
 from fairlead.server.schema import names
 from fairlead.server.schema.metadata_validation import validate_labels_and_annotations
 
@@ -44,15 +44,17 @@ _MAX_SEARCHES: Final = 32
 _MAX_SEARCH_LENGTH: Final = 2048
 
 
-def pod(new: Object, old: Object | None) -> list[FieldError]:
+def validate_pod(new: Object, old: Object | None) -> list[FieldError]:
     spec = Scope(new, old).inside("spec")
     if spec.value == spec.old:
         return []
-    errors = pod_spec(spec)
+    errors = check_pod_spec(spec)
     if old is None:
         return [*errors, *_NOT_ON_CREATE(spec)]
     image_errors = [error for error in errors if error.field.endswith(".image")]
-    return errors + (image_errors or list(_update(spec)))  # a real server reports wrong images twice, and then stops
+    return errors + (
+        image_errors or list(_check_update(spec))
+    )  # a real server reports wrong images twice, and then stops
 
 
 _NOT_ON_CREATE: Final = field("ephemeralContainers").forbidden_if(
@@ -60,7 +62,7 @@ _NOT_ON_CREATE: Final = field("ephemeralContainers").forbidden_if(
 )
 
 
-def _update(spec: Scope) -> Errors:
+def _check_update(spec: Scope) -> Errors:
     """Reject an update of a Pod spec that changes more than images, deadlines, tolerations and scheduling gates."""
     old = Scope(spec.old or {})
     for key in ("containers", "initContainers"):
@@ -85,7 +87,7 @@ def _update(spec: Scope) -> Errors:
     if old_gates and not old.map("nodeSelector").items() <= spec.map("nodeSelector").items():
         message = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         yield spec.invalid("nodeSelector", message, spec.map("nodeSelector"))
-    if _immutable_part(spec.value, old) != _immutable_part(old.value, old):
+    if _drop_mutable_fields(spec.value, old) != _drop_mutable_fields(old.value, old):
         yield spec.forbidden("", _IMMUTABLE_SPEC)
 
 
@@ -93,7 +95,7 @@ def _drop_seconds(toleration: Object) -> Object:
     return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
 
 
-def _immutable_part(spec: Object, old: Scope) -> Object:
+def _drop_mutable_fields(spec: Object, old: Scope) -> Object:
     """Return a Pod spec without the fields that an update may change."""
     mutable = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
     if old.get("schedulingGates"):
@@ -106,47 +108,49 @@ def _immutable_part(spec: Object, old: Scope) -> Object:
     return part
 
 
-def pod_template(template: Scope) -> Errors:
+def check_pod_template(template: Scope) -> Errors:
     """Check the labels, annotations and spec of a Pod template."""
     spec = template.inside("spec")
     yield from validate_labels_and_annotations(template.map("metadata"), template.path())
-    yield from pod_spec(spec, is_template=True)
+    yield from check_pod_spec(spec, is_template=True)
     if spec.get("ephemeralContainers"):
         yield spec.forbidden("ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
-pod_template_kind: Final = validator(inside("template", pod_template, always=True))
+pod_template_kind: Final = validator(inside("template", check_pod_template, always=True))
 
 
-def pod_spec(spec: Scope, *, is_template: bool = False) -> list[FieldError]:
+def check_pod_spec(spec: Scope, *, is_template: bool = False) -> list[FieldError]:
     """Return the errors of a Pod spec. The spec of a template may omit some fields."""
-    errors, volumes = valid_volumes(spec, is_template=is_template)
+    errors, volumes = check_volumes(spec, is_template=is_template)
     errors += apply(_RESOURCE_CLAIMS, spec)
     containers, init_containers = list(spec.each("containers")), list(spec.each("initContainers"))
     if not containers:
         errors.append(spec.required("containers"))
     seen: set[str] = set()
     for item in containers:
-        errors += container(item, volumes=volumes, is_repeated=item.text("name") in seen, is_init=False)
+        errors += check_container(item, volumes=volumes, is_repeated=item.text("name") in seen, is_init=False)
         seen.add(item.text("name"))
-    errors += host_ports_once(*containers)
+    errors += check_host_ports_once(*containers)
     for item in init_containers:
-        errors += container(item, volumes=volumes, is_repeated=item.text("name") in seen, is_init=True)
-        errors += host_ports_once(Scope(item.value, None, spec, "initContainers[0]"))  # as a real server reports it
+        errors += check_container(item, volumes=volumes, is_repeated=item.text("name") in seen, is_init=True)
+        errors += check_host_ports_once(
+            Scope(item.value, None, spec, "initContainers[0]")
+        )  # as a real server reports it
         seen.add(item.text("name"))
-    errors += _host_network_ports(spec, is_template=is_template)
+    errors += _check_host_network_ports(spec, is_template=is_template)
     errors += apply(_SPEC, spec)
     all_volumes = {volume.get("name") or "": volume for volume in spec.items("volumes")}
     for item in (*init_containers, *containers):
-        errors += file_key_volumes(item, all_volumes)
+        errors += check_file_key_volumes(item, all_volumes)
     if not is_template:
-        errors += _tokens_need_account(spec)
+        errors += _check_tokens_need_account(spec)
         for item in (*containers, *init_containers):
-            errors += image_without_spaces(item)
+            errors += check_image_without_spaces(item)
     return errors
 
 
-def _tokens_need_account(spec: Scope) -> Errors:
+def _check_tokens_need_account(spec: Scope) -> Errors:
     """Reject projected ServiceAccount tokens in a Pod without a ServiceAccount.
 
     The Pods of a template can get a ServiceAccount later.
@@ -160,7 +164,7 @@ def _tokens_need_account(spec: Scope) -> Errors:
                 yield source.forbidden("serviceAccountToken", message)
 
 
-def _one_claim_source(claim: Scope) -> Errors:
+def _check_one_claim_source(claim: Scope) -> Errors:
     """Require a resource claim of a Pod to name either a ResourceClaim or a ResourceClaimTemplate."""
     keys = [key for key in _CLAIM_SOURCES if claim.get(key) is not None]
     if len(keys) == 2:
@@ -176,12 +180,12 @@ _RESOURCE_CLAIMS: Final = (
     each(
         "resourceClaims",
         first_error(field("name").required(), field("name").unique(), field("name").check(dns_label)),
-        _one_claim_source,
+        _check_one_claim_source,
     ),
 )
 
 
-def _host_network_ports(spec: Scope, *, is_template: bool) -> Errors:
+def _check_host_network_ports(spec: Scope, *, is_template: bool) -> Errors:
     """Require hostPort to equal containerPort if the Pod uses the host network."""
     if not spec.get("hostNetwork"):
         return
@@ -192,7 +196,7 @@ def _host_network_ports(spec: Scope, *, is_template: bool) -> Errors:
                 yield port.invalid("hostPort", "must match `containerPort` when `hostNetwork` is true", host)
 
 
-def _searches(config: Scope) -> Errors:
+def _check_searches(config: Scope) -> Errors:
     searches = config.items("searches")
     if len(searches) > _MAX_SEARCHES:
         yield config.invalid("searches", f"must not have more than {_MAX_SEARCHES} search paths")
@@ -226,13 +230,13 @@ _DNS_CONFIG: Final[Rule] = first_error(
             f"must not have more than {_MAX_NAMESERVERS} nameservers",
         ),
         field("nameservers").values(ip_address),
-        _searches,
+        _check_searches,
         each("options", lambda option: [] if option.get("name") else [option.required("", "must not be empty")]),
     ),
 )
 
 
-def _os(spec: Scope) -> Errors:
+def _check_os(spec: Scope) -> Errors:
     if spec.get("os") is None:
         return
     if not spec.get("os.name"):
@@ -256,7 +260,7 @@ _HOST_USERS: Final = when(
 _SPEC: Final[tuple[Rule, ...]] = (
     field("restartPolicy").enum("Always", "OnFailure", "Never", always=True),
     field("dnsPolicy").enum("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None", always=True),
-    labels("nodeSelector"),
+    check_labels("nodeSelector"),
     *security.POD,
     affinity,
     _DNS_CONFIG,
@@ -274,11 +278,11 @@ _SPEC: Final[tuple[Rule, ...]] = (
     field("activeDeadlineSeconds").between(1, 2**31 - 1),
     field("hostname").optional(dns_label),
     field("subdomain").optional(dns_label),
-    each("tolerations", toleration),
+    each("tolerations", check_toleration),
     each("hostAliases", field("ip").check(ip_address, zero=""), field("hostnames").values(dns_subdomain)),
     field("priorityClassName").optional(dns_subdomain),
     field("runtimeClassName").optional(dns_subdomain),
     field("preemptionPolicy").enum("PreemptLowerPriority", "Never"),
-    lambda spec: resource_requirements(Scope({"limits": spec.map("overhead")}, None, spec, "overhead")),
-    _os,
+    lambda spec: check_resource_requirements(Scope({"limits": spec.map("overhead")}, None, spec, "overhead")),
+    _check_os,
 )

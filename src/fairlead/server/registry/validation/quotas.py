@@ -29,7 +29,7 @@ _NOT_FOR_PODS: Final = "may not be specified when `type` is 'Pod'"
 _STORAGE_LIMIT: Final = "either minimum or maximum storage value is required, but neither was provided"
 
 
-def _hard_limits(spec: Scope) -> Errors:
+def _check_hard_limits(spec: Scope) -> Errors:
     for name, amount in spec.map("hard").items():
         key, number = f"hard[{name}]", quantity.parse(amount)[0]
         yield from spec.check(key, qualified_name, name)
@@ -44,7 +44,7 @@ def _hard_limits(spec: Scope) -> Errors:
             yield spec.invalid(key, "must be an integer", amount)
 
 
-def _scopes(spec: Scope) -> Errors:
+def _check_scopes(spec: Scope) -> Errors:
     scopes = spec.items("scopes")
     for scope in scopes:
         if scope not in _SCOPES:
@@ -56,7 +56,7 @@ def _scopes(spec: Scope) -> Errors:
             yield spec.invalid("scopes", "conflicting scopes")
 
 
-def _scope_selector(spec: Scope) -> Errors:
+def _check_scope_selector(spec: Scope) -> Errors:
     """Check the requirements of a scope selector. As on a real server, errors have no item index."""
     for item in spec.items("scopeSelector.matchExpressions"):
         requirement = Scope(item, None, spec, "scopeSelector.matchExpressions")
@@ -74,18 +74,18 @@ def _scope_selector(spec: Scope) -> Errors:
 
 
 resource_quota: Final = validator(
-    inside("spec", _hard_limits, _scopes, _scope_selector), field("spec.scopes").immutable()
+    inside("spec", _check_hard_limits, _check_scopes, _check_scope_selector), field("spec.scopes").immutable()
 )
 
 
-def _limit_type(kind: str) -> list[str]:
+def _check_limit_type(kind: str) -> list[str]:
     messages = list(qualified_name(kind))
     if not messages and "/" not in kind and kind not in _LIMIT_TYPES:
         return ["must be a standard limit type or fully qualified"]
     return messages
 
 
-def _limits(item: Scope) -> Errors:
+def _check_limits(item: Scope) -> Errors:
     """Check that min, defaultRequest, default and max of each resource are in ascending order."""
     keys = ("min", "max", "default", "defaultRequest", "maxLimitRequestRatio")
     for name in sorted({name for key in keys for name in item.map(key)}):
@@ -94,7 +94,7 @@ def _limits(item: Scope) -> Errors:
             if low in amounts and high in amounts and amounts[low] > amounts[high]:
                 text = message.format(low=item.map(low)[name], high=item.map(high)[name])
                 yield item.invalid(f"{key}[{name}]", text, item.map(shown)[name])
-        yield from _ratio(item, name, amounts)
+        yield from _check_ratio(item, name, amounts)
 
 
 _ORDER: Final = (  # low, high, the field that errors name, the field that they show, and the message
@@ -116,7 +116,7 @@ _ORDER: Final = (  # low, high, the field that errors name, the field that they 
 )  # fmt: skip
 
 
-def _ratio(item: Scope, name: str, amounts: dict[str, Decimal]) -> Errors:
+def _check_ratio(item: Scope, name: str, amounts: dict[str, Decimal]) -> Errors:
     text = item.map("maxLimitRequestRatio").get(name)
     if text is None:
         return
@@ -133,13 +133,13 @@ limit_range: Final = validator(
         each("limits", field("type").unique()),
         each(
             "limits",
-            field("type").check(_limit_type, zero=""),
+            field("type").check(_check_limit_type, zero=""),
             field("default").forbidden_if({"type": "Pod", "default": NOT_EMPTY}, _NOT_FOR_PODS),
             field("defaultRequest").forbidden_if({"type": "Pod", "defaultRequest": NOT_EMPTY}, _NOT_FOR_PODS),
             field("limits").required_if(
                 {"type": "PersistentVolumeClaim", "min.storage": UNSET, "max.storage": UNSET}, _STORAGE_LIMIT
             ),
-            _limits,
+            _check_limits,
         ),
     )
 )

@@ -4,7 +4,7 @@ from typing import Final
 
 from fairlead.server.registry.validation.formats import dns_subdomain, path_segment
 from fairlead.server.registry.validation.rules import Errors, Rule, Scope, Validator, each, field, inside, validator
-from fairlead.server.registry.validation.selectors import label_selector
+from fairlead.server.registry.validation.selectors import check_label_selector
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 _SUBJECTS: Final = ("ServiceAccount", "User", "Group")
@@ -14,7 +14,7 @@ _RESOURCE_RULE: Final = (
 )
 
 
-def _policy_rules(*, is_namespaced: bool) -> Rule:
+def _check_policy_rules(*, is_namespaced: bool) -> Rule:
     def urls_or_resources(rule: Scope) -> Errors:
         if not rule.get("nonResourceURLs"):
             yield from (error for row in _RESOURCE_RULE for error in row(rule))
@@ -28,41 +28,43 @@ def _policy_rules(*, is_namespaced: bool) -> Rule:
     return each("rules", field("verbs").required(detail="verbs must contain at least one value"), urls_or_resources)
 
 
-def _aggregated_selectors(aggregation: Scope) -> Errors:
+def _check_aggregated_selectors(aggregation: Scope) -> Errors:
     key, selectors = "clusterRoleSelectors", aggregation.items("clusterRoleSelectors")
     if not selectors:
         yield aggregation.required(key, "at least one clusterRoleSelector required if aggregationRule is non-nil")
     for index, selector in enumerate(selectors):
         name = f"{key}[{index}]"
-        errors = list(label_selector(name)(Scope({name: selector}, None, aggregation)))
+        errors = list(check_label_selector(name)(Scope({name: selector}, None, aggregation)))
         yield from errors
         if errors:
             yield aggregation.invalid(name, "invalid label selector.", None)
 
 
-role: Final = validator(_policy_rules(is_namespaced=True))
-cluster_role: Final = validator(_policy_rules(is_namespaced=False), inside("aggregationRule", _aggregated_selectors))
+role: Final = validator(_check_policy_rules(is_namespaced=True))
+cluster_role: Final = validator(
+    _check_policy_rules(is_namespaced=False), inside("aggregationRule", _check_aggregated_selectors)
+)
 
 
-def _subject_group(subject: Scope) -> Errors:
+def _check_subject_group(subject: Scope) -> Errors:
     group = "" if subject.get("kind") == "ServiceAccount" else _GROUP
     if subject.get("kind") in _SUBJECTS and subject.text("apiGroup") != group:
         yield subject.not_supported("apiGroup", (group,))
 
 
-def _account_name(subject: Scope) -> Errors:
+def _check_account_name(subject: Scope) -> Errors:
     is_account = subject.get("kind") == "ServiceAccount" and subject.get("name")
     return subject.check("name", dns_subdomain) if is_account else ()
 
 
-def _immutable_role(binding: Scope) -> Errors:
+def _check_immutable_role(binding: Scope) -> Errors:
     ref = binding.map("roleRef")
     if binding.old is not None and ref != (binding.old_value("roleRef") or {}):
         shown = {"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""), "Name": ref.get("name", "")}
         yield binding.invalid("roleRef", "cannot change roleRef", shown)
 
 
-def _binding(*role_kinds: str, is_namespaced: bool) -> Validator:
+def _build_binding_validator(*role_kinds: str, is_namespaced: bool) -> Validator:
     return validator(
         inside(
             "roleRef",
@@ -74,18 +76,18 @@ def _binding(*role_kinds: str, is_namespaced: bool) -> Validator:
         each(
             "subjects",
             field("name").required(),
-            _account_name,
+            _check_account_name,
             field("kind").enum(*_SUBJECTS, always=True),
-            _subject_group,
+            _check_subject_group,
             field("namespace").required_if(
                 lambda subject: (
                     not is_namespaced and subject.get("kind") == "ServiceAccount" and not subject.get("namespace")
                 )
             ),
         ),
-        _immutable_role,
+        _check_immutable_role,
     )
 
 
-role_binding: Final = _binding("Role", "ClusterRole", is_namespaced=True)
-cluster_role_binding: Final = _binding("ClusterRole", is_namespaced=False)
+role_binding: Final = _build_binding_validator("Role", "ClusterRole", is_namespaced=True)
+cluster_role_binding: Final = _build_binding_validator("ClusterRole", is_namespaced=False)

@@ -29,7 +29,7 @@ _UNITS: Final = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "
 _RESOURCE_NAMES: Final = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}
 
 
-def pod_field(allowed: tuple[str, ...]) -> Rule:
+def check_pod_field(allowed: tuple[str, ...]) -> Rule:
     """Return a rule for a fieldRef. `allowed` are the fields that it may name without a subscript."""
 
     def rule(ref: Scope) -> Errors:
@@ -37,28 +37,28 @@ def pod_field(allowed: tuple[str, ...]) -> Rule:
         if not name:
             yield ref.required("fieldPath")
         elif ref.get("apiVersion") != "v1":
-            yield _unknown_field(ref, name, f"unsupported pod version: {ref.text('apiVersion')}")
+            yield _build_unknown_field_error(ref, name, f"unsupported pod version: {ref.text('apiVersion')}")
         elif subscript := _SUBSCRIPT.fullmatch(name):
             whole, key = subscript.groups()
             if whole not in ("metadata.annotations", "metadata.labels"):
-                yield _unknown_field(ref, name, f"field label does not support subscript: {name}")
+                yield _build_unknown_field_error(ref, name, f"field label does not support subscript: {name}")
             else:
                 yield from ref.check("", qualified_name, key.lower() if whole == "metadata.annotations" else key)
         else:
             name = "spec.nodeName" if name == "spec.host" else name
             if name not in _KNOWN:
-                yield _unknown_field(ref, name, f"field label not supported: {name}")
+                yield _build_unknown_field_error(ref, name, f"field label not supported: {name}")
             elif name not in allowed:
                 yield ref.not_supported("fieldPath", allowed, name)
 
     return rule
 
 
-def _unknown_field(ref: Scope, name: str, message: str) -> FieldError:
+def _build_unknown_field_error(ref: Scope, name: str, message: str) -> FieldError:
     return ref.invalid("fieldPath", f"error converting fieldPath: {message}", name)
 
 
-def container_resource(*, by_name: bool) -> Rule:
+def check_container_resource(*, by_name: bool) -> Rule:
     """Return a rule for a resourceFieldRef. `by_name`: the reference must name a container."""
 
     def rule(ref: Scope) -> Errors:

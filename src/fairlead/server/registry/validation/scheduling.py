@@ -8,8 +8,8 @@ from fairlead.server.registry.validation.selectors import (
     INVALID_OPERATOR,
     WITH_VALUES,
     WITHOUT_VALUES,
-    label_selector,
-    values_match_operator,
+    check_label_selector,
+    check_values_match_operator,
 )
 
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -17,7 +17,7 @@ _UNSATISFIABLE: Final = ("DoNotSchedule", "ScheduleAnyway")
 _KEY: Final = field("key").optional(qualified_name)
 
 
-def toleration(toleration: Scope) -> Errors:
+def check_toleration(toleration: Scope) -> Errors:
     yield from _KEY(toleration)
     operator, effect, value = toleration.get("operator") or "Equal", toleration.text("effect"), toleration.text("value")
     if not toleration.get("key") and operator != "Exists":
@@ -36,7 +36,7 @@ def toleration(toleration: Scope) -> Errors:
         yield toleration.not_supported("effect", TAINT_EFFECTS)
 
 
-def _label_requirement(*, strict: bool) -> Rule:
+def _check_label_requirement(*, strict: bool) -> Rule:
     """Return a rule for a requirement on node labels. `strict`: reject values that no label can have."""
 
     def rule(requirement: Scope) -> Errors:
@@ -45,7 +45,7 @@ def _label_requirement(*, strict: bool) -> Rule:
             if len(requirement.items("values")) != 1:
                 yield requirement.required("values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
         elif operator in (*WITH_VALUES, *WITHOUT_VALUES):
-            yield from values_match_operator(requirement)
+            yield from check_values_match_operator(requirement)
         else:
             yield requirement.invalid("operator", INVALID_OPERATOR, operator or "")
         yield from requirement.check("key", qualified_name, requirement.text("key"))
@@ -55,7 +55,7 @@ def _label_requirement(*, strict: bool) -> Rule:
     return rule
 
 
-def _field_requirement(requirement: Scope) -> Errors:
+def _check_field_requirement(requirement: Scope) -> Errors:
     """Check a requirement on node fields: only metadata.name can be selected."""
     operator = requirement.get("operator")
     if operator not in WITH_VALUES:
@@ -69,17 +69,19 @@ def _field_requirement(requirement: Scope) -> Errors:
         yield from requirement.check_values("values", dns_subdomain)
 
 
-def _node_selector_term(*, strict: bool) -> tuple[Rule, ...]:
-    return each("matchExpressions", _label_requirement(strict=strict)), each("matchFields", _field_requirement)
+def _check_node_selector_term(*, strict: bool) -> tuple[Rule, ...]:
+    return each("matchExpressions", _check_label_requirement(strict=strict)), each(
+        "matchFields", _check_field_requirement
+    )
 
 
 node_selector: Final = first_error(
     field("nodeSelectorTerms").required(detail="must have at least one node selector term"),
-    each("nodeSelectorTerms", *_node_selector_term(strict=True)),
+    each("nodeSelectorTerms", *_check_node_selector_term(strict=True)),
 )
 
 
-def _label_keys(term: Scope) -> Errors:
+def _check_label_keys(term: Scope) -> Errors:
     """Check matchLabelKeys and mismatchLabelKeys of a Pod affinity term."""
     matching, selector = term.items("matchLabelKeys"), term.get("labelSelector")
     for key in ("matchLabelKeys", "mismatchLabelKeys"):
@@ -99,11 +101,11 @@ def _label_keys(term: Scope) -> Errors:
             yield term.invalid(f"matchLabelKeys[{index}]", "exists in both matchLabelKeys and mismatchLabelKeys", key)
 
 
-def _namespaces(term: Scope) -> Errors:
+def _check_namespaces(term: Scope) -> Errors:
     return [error for name in term.items("namespaces") for error in term.check("namespace", dns_label, name)]
 
 
-def _topology_key(term: Scope) -> Errors:
+def _check_topology_key(term: Scope) -> Errors:
     if not term.get("topologyKey"):
         yield term.required("topologyKey", "can not be empty")
     yield from term.check("topologyKey", qualified_name, term.text("topologyKey"))
@@ -111,7 +113,12 @@ def _topology_key(term: Scope) -> Errors:
 
 _LATER: Final = "DuringSchedulingIgnoredDuringExecution"
 _WEIGHT: Final = field("weight").between(1, 100, message="must be in the range 1-100", zero=0)
-_POD_TERM: Final = (label_selector("labelSelector", "namespaceSelector"), _namespaces, _label_keys, _topology_key)
+_POD_TERM: Final = (
+    check_label_selector("labelSelector", "namespaceSelector"),
+    _check_namespaces,
+    _check_label_keys,
+    _check_topology_key,
+)
 _POD_TERMS: Final = (
     each(f"required{_LATER}", *_POD_TERM),
     each(f"preferred{_LATER}", _WEIGHT, inside("podAffinityTerm", *_POD_TERM, always=True)),
@@ -121,26 +128,28 @@ affinity: Final = inside(
     inside(
         "nodeAffinity",
         inside(f"required{_LATER}", node_selector),
-        each(f"preferred{_LATER}", _WEIGHT, inside("preference", *_node_selector_term(strict=False))),
+        each(f"preferred{_LATER}", _WEIGHT, inside("preference", *_check_node_selector_term(strict=False))),
     ),
     inside("podAffinity", *_POD_TERMS),
     inside("podAntiAffinity", *_POD_TERMS),
 )
 
 
-def _pair(constraint: Object) -> tuple[str, str]:
+def _get_key_and_action(constraint: Object) -> tuple[str, str]:
     return constraint.get("topologyKey") or "", constraint.get("whenUnsatisfiable") or ""
 
 
-def _unique_pair(constraint: Scope) -> Errors:
+def _check_unique_pair(constraint: Scope) -> Errors:
     """Reject a topology spread constraint if a later one has the same topologyKey and whenUnsatisfiable."""
-    pair, seen = _pair(constraint.value), constraint.notes.setdefault("pairs", [])
+    pair, seen = _get_key_and_action(constraint.value), constraint.notes.setdefault("pairs", [])
     seen.append(pair)
-    if [_pair(item) for item in constraint.parent.items("topologySpreadConstraints")].count(pair) > seen.count(pair):
+    if [_get_key_and_action(item) for item in constraint.parent.items("topologySpreadConstraints")].count(
+        pair
+    ) > seen.count(pair):
         yield constraint.duplicate("{topologyKey, whenUnsatisfiable}", f"{{{', '.join(pair)}}}")
 
 
-def _min_domains(constraint: Scope) -> Errors:
+def _check_min_domains(constraint: Scope) -> Errors:
     domains, action = constraint.get("minDomains"), constraint.text("whenUnsatisfiable")
     if domains is not None and domains <= 0:
         yield constraint.invalid("minDomains", "must be greater than zero")
@@ -154,10 +163,10 @@ topology_spread_constraints: Final = each(
     field("maxSkew").at_least(1, message="must be greater than zero", zero=0),
     field("topologyKey").required(detail="can not be empty"),
     field("whenUnsatisfiable").enum(*_UNSATISFIABLE, always=True),
-    _unique_pair,
-    _min_domains,
+    _check_unique_pair,
+    _check_min_domains,
     field("nodeAffinityPolicy").enum("Honor", "Ignore"),
     field("nodeTaintsPolicy").enum("Honor", "Ignore"),
-    _label_keys,
-    label_selector("labelSelector"),
+    _check_label_keys,
+    check_label_selector("labelSelector"),
 )

@@ -15,15 +15,15 @@ _SYSCTL_MESSAGE: Final = (
 _PROFILES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 
 
-def _user_or_group_id(number: int) -> Iterable[str]:
+def _check_user_or_group_id(number: int) -> Iterable[str]:
     return () if 0 <= number <= 2**31 - 1 else ("must be between 0 and 2147483647, inclusive",)
 
 
-def _sysctl_name(name: str) -> Iterable[str]:
+def _check_sysctl_name(name: str) -> Iterable[str]:
     return () if len(name) <= 253 and _SYSCTL.fullmatch(name) else (_SYSCTL_MESSAGE,)
 
 
-def _seccomp_localhost(profile: Scope) -> Errors:
+def _check_seccomp_localhost(profile: Scope) -> Errors:
     path = profile.get("localhostProfile")
     if profile.get("type") != "Localhost":
         if path is not None:
@@ -35,7 +35,7 @@ def _seccomp_localhost(profile: Scope) -> Errors:
         yield from profile.check("localhostProfile", relative_path)
 
 
-def _app_armor_localhost(profile: Scope) -> Errors:
+def _check_app_armor_localhost(profile: Scope) -> Errors:
     name = profile.get("localhostProfile")
     if profile.get("type") != "Localhost":
         if name is not None:
@@ -46,7 +46,7 @@ def _app_armor_localhost(profile: Scope) -> Errors:
         yield profile.required("localhostProfile", "must be set when AppArmor type is Localhost")
 
 
-def _no_privilege_escalation(context: Scope) -> Errors:
+def _check_no_privilege_escalation(context: Scope) -> Errors:
     """Reject `privileged` and CAP_SYS_ADMIN in a context with allowPrivilegeEscalation: false."""
     if context.get("allowPrivilegeEscalation") is not False:
         return
@@ -58,23 +58,23 @@ def _no_privilege_escalation(context: Scope) -> Errors:
             yield context.invalid("", message)
 
 
-def _share_processes(spec: Scope) -> Errors:
+def _check_share_processes(spec: Scope) -> Errors:
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         message = "ShareProcessNamespace and HostPID cannot both be enabled"
         yield spec.invalid("securityContext.shareProcessNamespace", message, value=True)
 
 
-_USERS: Final = field("runAsUser", "runAsGroup").check(_user_or_group_id)
+_USERS: Final = field("runAsUser", "runAsGroup").check(_check_user_or_group_id)
 _SECCOMP: Final = inside(
     "seccompProfile",
     field("type").required_enum(*_PROFILES, detail="type is required when seccompProfile is set"),
-    _seccomp_localhost,
+    _check_seccomp_localhost,
 )
 _APP_ARMOR: Final = inside(
     "appArmorProfile",
     first_error(
         field("type").required_enum(*_PROFILES, detail="type is required when appArmorProfile is set"),
-        _app_armor_localhost,
+        _check_app_armor_localhost,
     ),
 )
 CONTAINER: Final = inside(
@@ -86,20 +86,20 @@ CONTAINER: Final = inside(
         "`hostUsers` must be false to use `Unmasked`",
     ),
     _SECCOMP,
-    _no_privilege_escalation,
+    _check_no_privilege_escalation,
     _APP_ARMOR,
 )
 POD: Final[tuple[Rule, ...]] = (
     inside(
         "securityContext",
-        field("fsGroup").check(_user_or_group_id),
+        field("fsGroup").check(_check_user_or_group_id),
         _USERS,
-        field("supplementalGroups").values(_user_or_group_id),
+        field("supplementalGroups").values(_check_user_or_group_id),
     ),
-    _share_processes,
+    _check_share_processes,
     inside(
         "securityContext",
-        each("sysctls", first_error(field("name").required(_sysctl_name), field("name").unique())),
+        each("sysctls", first_error(field("name").required(_check_sysctl_name), field("name").unique())),
         field("fsGroupChangePolicy").enum("Always", "OnRootMismatch"),
         _SECCOMP,
         _APP_ARMOR,

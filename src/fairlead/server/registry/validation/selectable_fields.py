@@ -14,7 +14,7 @@ _SCALAR: Final = (
 )
 
 
-def selectable_fields(owner: Scope, schema: dict[str, Any] | None) -> Errors:
+def check_selectable_fields(owner: Scope, schema: dict[str, Any] | None) -> Errors:
     """Check the selectableFields of one version. `owner` is the scope that errors name."""
     seen: set[str] = set()
     for field in owner.each("selectableFields"):
@@ -23,7 +23,7 @@ def selectable_fields(owner: Scope, schema: dict[str, Any] | None) -> Errors:
             yield field.required("jsonPath")
         elif path in seen:
             yield field.duplicate("jsonPath")
-        elif problem := _problem(path, schema):
+        elif problem := _find_problem(path, schema):
             yield field.invalid("jsonPath", problem)
         seen.add(path)
     count = len(owner.items("selectableFields"))
@@ -31,7 +31,7 @@ def selectable_fields(owner: Scope, schema: dict[str, Any] | None) -> Errors:
         yield owner.too_many("selectableFields", count, _MAX)
 
 
-def _problem(path: str, schema: dict[str, Any] | None) -> str:
+def _find_problem(path: str, schema: dict[str, Any] | None) -> str:
     """Return why a JSON path does not select a scalar field of the schema, or "" if it does."""
     if not path.startswith((".", "[")):
         return f"is an invalid path: expected [ or . but got: {re.split(r'[.[]', path)[0]}"

@@ -9,7 +9,7 @@ WITH_VALUES, WITHOUT_VALUES = ("In", "NotIn"), ("Exists", "DoesNotExist")
 INVALID_OPERATOR: Final = "not a valid selector operator"
 
 
-def labels(key: str) -> Rule:
+def check_labels(key: str) -> Rule:
     """Return a rule for the keys and values of the map of labels at a key."""
 
     def rule(scope: Scope) -> Errors:
@@ -20,7 +20,7 @@ def labels(key: str) -> Rule:
     return rule
 
 
-def values_match_operator(requirement: Scope) -> Errors:
+def check_values_match_operator(requirement: Scope) -> Errors:
     """Require values for In and NotIn, and reject them for Exists and DoesNotExist."""
     operator, values = requirement.get("operator"), requirement.get("values")
     if operator in WITH_VALUES and not values:
@@ -31,23 +31,23 @@ def values_match_operator(requirement: Scope) -> Errors:
 
 def _requirement(requirement: Scope) -> Errors:
     if requirement.get("operator") in (*WITH_VALUES, *WITHOUT_VALUES):
-        yield from values_match_operator(requirement)
+        yield from check_values_match_operator(requirement)
     else:
         yield requirement.invalid("operator", INVALID_OPERATOR, requirement.text("operator"))
     yield from requirement.check("key", qualified_name, requirement.text("key"))
     yield from requirement.check_values("values", label_value)
 
 
-_SELECTOR: Final = (labels("matchLabels"), each("matchExpressions", _requirement))
+_SELECTOR: Final = (check_labels("matchLabels"), each("matchExpressions", _requirement))
 
 
-def label_selector(*keys: str) -> Rule:
+def check_label_selector(*keys: str) -> Rule:
     """Return a rule for the label selectors at these keys."""
     rules = [inside(key, *_SELECTOR) for key in keys]
     return lambda scope: apply(rules, scope)
 
 
-def template_labels(spec: Scope) -> Object | None:
+def get_template_labels(spec: Scope) -> Object | None:
     """Return the labels of the Pod template in a spec, or None if it has none."""
     labels: Object | None = lookup(spec.value, "template.metadata.labels")
     return labels
@@ -63,10 +63,10 @@ def selects(selector: Object | None, labels: Object) -> bool:
         return False
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
         return False
-    return all(_meets(requirement, labels) for requirement in selector.get("matchExpressions") or ())
+    return all(_meets_requirement(requirement, labels) for requirement in selector.get("matchExpressions") or ())
 
 
-def _meets(requirement: Object, labels: Object) -> bool:
+def _meets_requirement(requirement: Object, labels: Object) -> bool:
     key, values = requirement.get("key"), requirement.get("values") or []
     match requirement.get("operator"):
         case "In":

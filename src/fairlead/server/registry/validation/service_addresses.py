@@ -15,14 +15,14 @@ _TWO: Final = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} 
 _RELEASED: Final = "must be 'SingleStack' to release the secondary {}"
 
 
-def cluster_addresses(spec: Scope) -> Errors:
+def check_cluster_addresses(spec: Scope) -> Errors:
     """Check clusterIPs and ipFamilies of a Service that is not of type ExternalName."""
     keys = ("type", "ipFamilyPolicy", "clusterIPs", "ipFamilies")
     is_unchanged = spec.old is not None and all(spec.get(key) == spec.old_value(key) for key in keys)
     return () if is_unchanged and spec.get("ipFamilyPolicy") == "PreferDualStack" else _STEPS(spec)
 
 
-def _well_formed(spec: Scope) -> Errors:
+def _check_well_formed(spec: Scope) -> Errors:
     address, addresses, families = spec.get("clusterIP"), spec.items("clusterIPs"), spec.items("ipFamilies")
     if address and addresses and address != addresses[0]:
         yield spec.invalid("clusterIPs", "first value must match `clusterIP`")
@@ -46,10 +46,10 @@ def _well_formed(spec: Scope) -> Errors:
     if len(addresses) > 2:
         yield spec.invalid("clusterIPs", "may only hold up to 2 values")
     if is_valid:
-        yield from _one_address_per_family(spec)
+        yield from _check_one_address_per_family(spec)
 
 
-def _one_address_per_family(spec: Scope) -> Errors:
+def _check_one_address_per_family(spec: Scope) -> Errors:
     addresses = spec.items("clusterIPs")
     versions = [ipaddress.ip_address(text).version for text in addresses if text != "None"]
     if len(addresses) > 1 and len(set(versions)) < 2:
@@ -60,7 +60,7 @@ def _one_address_per_family(spec: Scope) -> Errors:
             yield spec.invalid(f"clusterIPs[{index}]", message, addresses[index])
 
 
-def _fits_policy(spec: Scope) -> Errors:
+def _check_fits_policy(spec: Scope) -> Errors:
     policy, old = spec.get("ipFamilyPolicy"), spec.old or {}
     for key, one, many in (("clusterIPs", "cluster IP", "cluster IPs"), ("ipFamilies", "IP family", "IP families")):
         count, old_count = len(spec.items(key)), len(old.get(key) or ())
@@ -70,7 +70,7 @@ def _fits_policy(spec: Scope) -> Errors:
             yield spec.invalid("ipFamilyPolicy", _RELEASED.format(one))
 
 
-def _fits_cluster(spec: Scope) -> Errors:
+def _check_fits_cluster(spec: Scope) -> Errors:
     """Reject IP families that the cluster lacks, except for headless Services without a selector."""
     if spec.get("clusterIP") == "None" and not spec.get("selector"):
         return
@@ -81,4 +81,4 @@ def _fits_cluster(spec: Scope) -> Errors:
             yield spec.invalid(f"ipFamilies[{index}]", "not configured on this cluster", family)
 
 
-_STEPS: Final[Rule] = first_error(_well_formed, _fits_policy, _fits_cluster)
+_STEPS: Final[Rule] = first_error(_check_well_formed, _check_fits_policy, _check_fits_cluster)

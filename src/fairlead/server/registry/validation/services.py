@@ -27,8 +27,8 @@ from fairlead.server.registry.validation.rules import (
     field,
     when,
 )
-from fairlead.server.registry.validation.selectors import labels
-from fairlead.server.registry.validation.service_addresses import cluster_addresses
+from fairlead.server.registry.validation.selectors import check_labels
+from fairlead.server.registry.validation.service_addresses import check_cluster_addresses
 
 _RANGE: Final = ipaddress.ip_network("10.0.0.0/8")
 _DAY: Final = 86400
@@ -37,17 +37,17 @@ _ONLY_BALANCED: Final = "may only be used when `type` is 'LoadBalancer'"
 _NOT_EXTERNAL_NAME: Final = "may not be set for ExternalName services"
 
 
-def service(new: Object, old: Object | None) -> list[FieldError]:
+def validate_service(new: Object, old: Object | None) -> list[FieldError]:
     spec = Scope(new, old).inside("spec")
     address, is_name = spec.get("clusterIP"), _is_external_name(spec)
-    if not is_name and (errors := list(cluster_addresses(spec))):
+    if not is_name and (errors := list(check_cluster_addresses(spec))):
         return errors
     if old is None and _is_out_of_range(address):
         message = f"failed to allocate IP {address}: the provided network does not match the current range"
         return [spec.invalid("clusterIPs", message, spec.get("clusterIPs") or [])]
     errors = apply(_SERVICE, spec)
     if spec.old is not None and not is_name and spec.old_value("type") != "ExternalName":
-        errors += _immutable_load_balancer_class(spec)
+        errors += _check_immutable_load_balancer_class(spec)
         old_addresses = spec.old_value("clusterIPs")
         if old_addresses and (spec.get("clusterIPs") or []) != old_addresses:
             message = "may not change once set"
@@ -71,7 +71,7 @@ def _is_out_of_range(address: str | None) -> bool:
         return False
 
 
-def _immutable_load_balancer_class(spec: Scope) -> Errors:
+def _check_immutable_load_balancer_class(spec: Scope) -> Errors:
     """Reject a change of loadBalancerClass, and check the class again, as a real server does."""
     if not _is_load_balancer(spec):
         return
@@ -83,7 +83,7 @@ def _immutable_load_balancer_class(spec: Scope) -> Errors:
     yield from _LOAD_BALANCER_CLASS(spec)
 
 
-def _external_name(spec: Scope) -> Errors:
+def _check_external_name(spec: Scope) -> Errors:
     if spec.get("clusterIPs") or spec.get("clusterIP"):
         yield spec.forbidden("clusterIPs", _NOT_EXTERNAL_NAME)
     for key in ("ipFamilies", "ipFamilyPolicy"):
@@ -93,7 +93,7 @@ def _external_name(spec: Scope) -> Errors:
     yield from spec.check("externalName", dns_subdomain, name) if name else [spec.required("externalName")]
 
 
-def _unique_protocol_and_port(item: Scope) -> Errors:
+def _check_unique_protocol_and_port(item: Scope) -> Errors:
     pair, seen = (item.get("protocol"), item.get("port")), item.notes.setdefault("pairs", set())
     if pair in seen:
         shown = f'{{"Name":"","Protocol":"{pair[0]}","AppProtocol":null,"Port":{pair[1]},"TargetPort":0,"NodePort":0}}'
@@ -101,7 +101,7 @@ def _unique_protocol_and_port(item: Scope) -> Errors:
     seen.add(pair)
 
 
-def _source_ranges(spec: Scope) -> Errors:
+def _check_source_ranges(spec: Scope) -> Errors:
     ranges = spec.items("loadBalancerSourceRanges")
     if ranges and not _is_load_balancer(spec):
         yield spec.forbidden("LoadBalancerSourceRanges", _ONLY_BALANCED)
@@ -109,12 +109,12 @@ def _source_ranges(spec: Scope) -> Errors:
         yield from spec.check(f"LoadBalancerSourceRanges[{index}]", cidr, text)
 
 
-def _headless(spec: Scope) -> Errors:
+def _check_headless(spec: Scope) -> Errors:
     if spec.get("clusterIP") == "None" and spec.get("type") in ("LoadBalancer", "NodePort"):
         yield spec.invalid("clusterIPs[0]", f"may not be set to 'None' for {spec.get('type')} services", "None")
 
 
-def _node_port(number: int) -> Iterable[str]:
+def _check_node_port(number: int) -> Iterable[str]:
     message = "provided port is not in the valid range. The range of valid ports is 30000-32767"
     return () if 30000 <= number <= 32767 else (message,)
 
@@ -122,8 +122,8 @@ def _node_port(number: int) -> Iterable[str]:
 _LOAD_BALANCER_CLASS: Final = field("loadBalancerClass").check(qualified_name)
 _SERVICE: Final = (
     field("ports").required_if({"clusterIP": Not(["None"]), "type": Not(["ExternalName"]), "ports": EMPTY}),
-    _headless,
-    when({"type": "ExternalName"}, _external_name),
+    _check_headless,
+    when({"type": "ExternalName"}, _check_external_name),
     each(
         "ports",
         field("name").required_if(lambda item: not item.get("name") and len(item.parent.items("ports")) > 1),
@@ -132,8 +132,8 @@ _SERVICE: Final = (
         field("protocol").enum(*PROTOCOLS, always=True),
         field("targetPort").check(port, zero=0),
     ),
-    each("ports", _unique_protocol_and_port),
-    labels("selector"),
+    each("ports", _check_unique_protocol_and_port),
+    check_labels("selector"),
     field("sessionAffinity").enum("ClientIP", "None"),
     field("type").enum("ClusterIP", "ExternalName", "LoadBalancer", "NodePort"),
     when(
@@ -149,7 +149,7 @@ _SERVICE: Final = (
         ),
     ),
     each("ports", field("appProtocol").check(qualified_name)),
-    _source_ranges,
+    _check_source_ranges,
     when(
         {"type": Not(["LoadBalancer"])},
         field("allocateLoadBalancerNodePorts").forbidden_if({"allocateLoadBalancerNodePorts": SET}, _ONLY_BALANCED),
@@ -171,11 +171,11 @@ _SERVICE: Final = (
     field("trafficDistribution").enum("PreferClose", "PreferSameZone", "PreferSameNode"),
 )
 _NODE_PORT_RANGE: Final = (  # a real server allocates ports only if nothing else is wrong
-    each("ports", field("nodePort").optional(_node_port)),
+    each("ports", field("nodePort").optional(_check_node_port)),
 )
 
 
-def service_warnings(new: Object, old: Object | None) -> list[str]:
+def find_service_warnings(new: Object, old: Object | None) -> list[str]:
     spec = new["spec"]
     is_name, has_external_ips = spec.get("type") == "ExternalName", bool(spec.get("externalIPs"))
     is_headless = spec.get("clusterIP") == "None"

@@ -28,11 +28,11 @@ _REASON_MESSAGE: Final = (
 )
 
 
-def _condition_reason(reason: str) -> Iterable[str]:
+def _check_condition_reason(reason: str) -> Iterable[str]:
     return () if _REASON.fullmatch(reason) else (_REASON_MESSAGE,)
 
 
-def _parts_of_replicas(*parts: str, ready: str = "readyReplicas") -> Rule:
+def _check_parts_of_replicas(*parts: str, ready: str = "readyReplicas") -> Rule:
     """Return a rule that rejects `parts` greater than `replicas`, and availableReplicas greater than readyReplicas.
 
     Messages name the ready replicas `ready`.
@@ -49,13 +49,13 @@ def _parts_of_replicas(*parts: str, ready: str = "readyReplicas") -> Rule:
     return rule
 
 
-def _collisions(status: Scope) -> Errors:
+def _check_collisions(status: Scope) -> Errors:
     old, count = status.old_value("collisionCount"), status.get("collisionCount")
     if old is not None and (count is None or count < old):
         yield status.invalid("collisionCount", "cannot be decremented", count or 0)
 
 
-def _no_address(ingress: Scope) -> Errors:
+def _check_no_address(ingress: Scope) -> Errors:
     if ingress.get("hostname") and not list(ip_address(ingress.text("hostname"))):
         yield ingress.invalid("hostname", NOT_AN_ADDRESS)
 
@@ -67,17 +67,17 @@ _CONDITIONS: Final = each(
     field("status").enum("False", "True", "Unknown", always=True),
     field("observedGeneration").at_least(0, message="must be greater than or equal to zero"),
     field("lastTransitionTime").required(allow_empty=True),
-    field("reason").required(_condition_reason),
+    field("reason").required(_check_condition_reason),
     field("reason").max_length(1024),
     field("message").max_length(32 * 1024),
 )
 _LOAD_BALANCER: Final = inside(
     "status.loadBalancer",
-    each("ingress", field("ip").optional(ip_address), field("hostname").optional(dns_subdomain), _no_address),
+    each("ingress", field("ip").optional(ip_address), field("hostname").optional(dns_subdomain), _check_no_address),
 )
 
 
-def _one_address_per_family(key: str) -> Rule:
+def _check_one_address_per_family(key: str) -> Rule:
     """Return a rule for the IPs of a Pod or its host: at most one changed address of each IP family."""
 
     def rule(status: Scope) -> Errors:
@@ -95,19 +95,19 @@ def _one_address_per_family(key: str) -> Rule:
     return rule
 
 
-def _immutable_qos_class(status: Scope) -> Errors:
+def _check_immutable_qos_class(status: Scope) -> Errors:
     old = status.old_value("qosClass")
     if old and old != status.get("qosClass"):
         yield status.invalid("qosClass", IMMUTABLE, status.text("qosClass"))
 
 
-def _first_host_address(status: Scope) -> Errors:
+def _check_first_host_address(status: Scope) -> Errors:
     addresses = status.items("hostIPs")
     if addresses and addresses[0].get("ip") != status.get("hostIP"):
         yield status.invalid("hostIPs[0].ip", "must be equal to `hostIP`", addresses[0].get("ip") or "")
 
 
-def _ip_mode(ingress: Scope) -> Errors:
+def _check_ip_mode(ingress: Scope) -> Errors:
     mode, has_address = ingress.get("ipMode"), bool(ingress.get("ip"))
     if mode is None and has_address:
         yield ingress.required("ipMode", "must be specified when `ip` is set")
@@ -123,50 +123,56 @@ def _is_load_balancer(service: Scope) -> Errors:
         yield service.forbidden("status.loadBalancer.ingress", message)
 
 
-def _modes_and_addresses(service: Scope) -> Errors:
+def _check_modes_and_addresses(service: Scope) -> Errors:
     yield from _IP_MODES(service)
     yield from _LOAD_BALANCER(service)
 
 
-_IP_MODES: Final = inside("status.loadBalancer", each("ingress", _ip_mode))
+_IP_MODES: Final = inside("status.loadBalancer", each("ingress", _check_ip_mode))
 
 
-def _status(counts: Iterable[str], *rules: Rule) -> Validator:
+def _build_status_validator(counts: Iterable[str], *rules: Rule) -> Validator:
     return validator(inside("status", field(*counts).at_least(0), *rules, always=True))
 
 
 _LABELED: Final = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 _UPDATED: Final = ("updatedReplicas", "readyReplicas", "availableReplicas")
 
-pod: Final = _status(
-    (), _immutable_qos_class, _one_address_per_family("podIPs"), _first_host_address, _one_address_per_family("hostIPs")
+pod: Final = _build_status_validator(
+    (),
+    _check_immutable_qos_class,
+    _check_one_address_per_family("podIPs"),
+    _check_first_host_address,
+    _check_one_address_per_family("hostIPs"),
 )
-service: Final = validator(first_error(_is_load_balancer, _modes_and_addresses))
+service: Final = validator(first_error(_is_load_balancer, _check_modes_and_addresses))
 ingress: Final = validator(_LOAD_BALANCER)
-deployment: Final = _status(
+deployment: Final = _build_status_validator(
     (
         "observedGeneration", "replicas", *_UPDATED, "unavailableReplicas", "terminatingReplicas", "collisionCount",
     ),
-    _parts_of_replicas(*_UPDATED),
-    _collisions,
+    _check_parts_of_replicas(*_UPDATED),
+    _check_collisions,
 )  # fmt: skip
-replica_set: Final = _status(
-    ("replicas", *_LABELED, "observedGeneration", "terminatingReplicas"), _parts_of_replicas(*_LABELED)
+replica_set: Final = _build_status_validator(
+    ("replicas", *_LABELED, "observedGeneration", "terminatingReplicas"), _check_parts_of_replicas(*_LABELED)
 )
-replication_controller: Final = _status(("replicas", *_LABELED, "observedGeneration"), _parts_of_replicas(*_LABELED))
-stateful_set: Final = _status(
+replication_controller: Final = _build_status_validator(
+    ("replicas", *_LABELED, "observedGeneration"), _check_parts_of_replicas(*_LABELED)
+)
+stateful_set: Final = _build_status_validator(
     ("replicas", *_UPDATED, "currentReplicas", "observedGeneration", "collisionCount"),
-    _parts_of_replicas("currentReplicas", *_UPDATED, ready="status.readyReplicas"),
-    _collisions,
+    _check_parts_of_replicas("currentReplicas", *_UPDATED, ready="status.readyReplicas"),
+    _check_collisions,
 )
-daemon_set: Final = _status(
+daemon_set: Final = _build_status_validator(
     (
         "currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady", "observedGeneration",
         "updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount",
     ),
-    _collisions,
+    _check_collisions,
 )  # fmt: skip
-autoscaler: Final = _status(("currentReplicas", "desiredReplicas"))
-disruption_budget: Final = _status(
+autoscaler: Final = _build_status_validator(("currentReplicas", "desiredReplicas"))
+disruption_budget: Final = _build_status_validator(
     ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), _CONDITIONS
 )

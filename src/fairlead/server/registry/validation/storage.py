@@ -14,7 +14,7 @@ from fairlead.server.registry.validation.rules import (
     on_update,
     validator,
 )
-from fairlead.server.registry.validation.selectors import label_selector
+from fairlead.server.registry.validation.selectors import check_label_selector
 from fairlead.server.schema import quantity
 
 VOLUME_MODES: Final = ("Block", "Filesystem")
@@ -25,7 +25,7 @@ _DATA_SOURCES: Final = ("dataSource", "dataSourceRef")
 _SIZE: Final = "resources.requests.storage"
 
 
-def access_modes(spec: Scope) -> Errors:
+def check_access_modes(spec: Scope) -> Errors:
     modes = spec.items("accessModes")
     for mode in modes:
         if mode not in _ACCESS_MODES:
@@ -34,7 +34,7 @@ def access_modes(spec: Scope) -> Errors:
         yield spec.forbidden("accessModes", "may not use ReadWriteOncePod with other access modes")
 
 
-def _requested_size(spec: Scope) -> Errors:
+def _check_requested_size(spec: Scope) -> Errors:
     size = spec.get(_SIZE)
     if size is None:
         yield spec.required("resources[storage]")
@@ -42,7 +42,7 @@ def _requested_size(spec: Scope) -> Errors:
         yield spec.invalid("resources[storage]", POSITIVE, size)
 
 
-def _immutable_claim(claim: Scope) -> Errors:
+def _check_immutable_claim(claim: Scope) -> Errors:
     """Reject an update of a claim, except to the size and attributes class of a bound claim.
 
     The volume name and the storage class may also be set once.
@@ -71,7 +71,7 @@ def _drop_size(resources: Object) -> Object:
     return {**resources, "requests": {k: v for k, v in (resources.get("requests") or {}).items() if k != "storage"}}
 
 
-def _core_data_source(source: Scope) -> Errors:
+def _check_core_data_source(source: Scope) -> Errors:
     if not source.get("apiGroup") and source.get("kind") != "PersistentVolumeClaim":
         message = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         yield source.invalid("", message, source.text("kind"))
@@ -79,13 +79,13 @@ def _core_data_source(source: Scope) -> Errors:
 
 _DATA_SOURCE: Final = (
     field("name", "kind").required(),
-    _core_data_source,
+    _check_core_data_source,
     field("apiGroup").optional(dns_subdomain),
     field("namespace").optional(dns_label),
 )
 
 
-def _data_sources(spec: Scope) -> Errors:
+def _check_data_sources(spec: Scope) -> Errors:
     """Check dataSource and dataSourceRef.
 
     An update of a claim that has an API group there does not check them again.
@@ -100,28 +100,30 @@ def _data_sources(spec: Scope) -> Errors:
 claim_spec: Final = inside(
     "spec",
     field("accessModes").required(detail="at least 1 access mode is required"),
-    label_selector("selector"),
-    access_modes,
-    _requested_size,
+    check_label_selector("selector"),
+    check_access_modes,
+    _check_requested_size,
     field("storageClassName").optional(dns_subdomain),
     field("volumeMode").enum(*VOLUME_MODES),
-    _data_sources,
+    _check_data_sources,
     field("volumeAttributesClassName").optional(dns_subdomain),
     always=True,
 )
-claim: Final = validator(claim_spec, on_update(_immutable_claim, field("spec.volumeMode").immutable(name="volumeMode")))
+claim: Final = validator(
+    claim_spec, on_update(_check_immutable_claim, field("spec.volumeMode").immutable(name="volumeMode"))
+)
 
 
-def _parameter_names(storage_class: Scope) -> Errors:
+def _check_parameter_names(storage_class: Scope) -> Errors:
     if "" in storage_class.map("parameters"):
         yield storage_class.invalid("parameters", "field can not be empty.", "")
 
 
-def _provisioner(storage_class: Scope) -> Errors:
+def _check_provisioner(storage_class: Scope) -> Errors:
     return storage_class.check("provisioner", qualified_name, storage_class.text("provisioner").lower())
 
 
-def _topologies(storage_class: Scope) -> Errors:
+def _check_topologies(storage_class: Scope) -> Errors:
     earlier: list[dict[str, set[str]]] = [{} for _ in storage_class.items("allowedTopologies")]  # empty terms repeat
     for term in storage_class.each("allowedTopologies"):
         seen: dict[str, set[str]] = {}
@@ -143,18 +145,18 @@ def _topologies(storage_class: Scope) -> Errors:
 
 storage_class: Final = validator(
     field("provisioner").required(),
-    lambda storage_class: _provisioner(storage_class) if storage_class.get("provisioner") else (),
-    _parameter_names,
+    lambda storage_class: _check_provisioner(storage_class) if storage_class.get("provisioner") else (),
+    _check_parameter_names,
     field("reclaimPolicy").enum("Delete", "Retain"),
     field("volumeBindingMode").enum("Immediate", "WaitForFirstConsumer"),
-    _topologies,
+    _check_topologies,
     field("parameters").immutable(),
     field("provisioner").immutable(zero=""),
     field("reclaimPolicy", "volumeBindingMode").immutable(),
 )
 
 
-def _lifecycle_modes(spec: Scope) -> Errors:
+def _check_lifecycle_modes(spec: Scope) -> Errors:
     for mode in spec.items("volumeLifecycleModes"):
         if mode not in _LIFECYCLE_MODES:
             yield spec.not_supported("volumeLifecycleModes", _LIFECYCLE_MODES, mode)
@@ -168,7 +170,7 @@ driver: Final = validator(
             "tokenRequests",
             field("expirationSeconds").at_least(600, message="may not specify a duration less than 10 minutes"),
         ),
-        _lifecycle_modes,
+        _check_lifecycle_modes,
         field("attachRequired").immutable(name="attachedRequired"),
         field("volumeLifecycleModes").immutable(),
     )

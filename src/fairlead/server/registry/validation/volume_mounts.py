@@ -32,7 +32,7 @@ _OPTIONS: Final = (
 )
 
 
-def volume_mounts(container: Scope, volumes: dict[str, Object]) -> Errors:
+def check_volume_mounts(container: Scope, volumes: dict[str, Object]) -> Errors:
     """Check the volumeMounts of a container. `volumes` are the valid volumes of its Pod, by name."""
     devices = {item.get("name") or "": item.get("devicePath") or "" for item in container.items("volumeDevices")}
     paths: set[str] = set()
@@ -58,7 +58,7 @@ def volume_mounts(container: Scope, volumes: dict[str, Object]) -> Errors:
         yield from apply(_OPTIONS, all_mounts)
 
 
-def volume_devices(container: Scope, volumes: dict[str, Object]) -> Errors:
+def check_volume_devices(container: Scope, volumes: dict[str, Object]) -> Errors:
     """Check the volumeDevices of a container. `volumes` are the valid volumes of its Pod, by name."""
     mounts = {item.get("name") or "": item.get("mountPath") or "" for item in container.items("volumeMounts")}
     names: set[str] = set()

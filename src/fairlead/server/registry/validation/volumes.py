@@ -14,7 +14,7 @@ from fairlead.server.registry.validation.formats import (
     relative_path,
     volume_file_path,
 )
-from fairlead.server.registry.validation.references import IN_VOLUMES, container_resource, pod_field
+from fairlead.server.registry.validation.references import IN_VOLUMES, check_container_resource, check_pod_field
 from fairlead.server.registry.validation.rules import (
     NOT_EMPTY,
     Errors,
@@ -45,12 +45,12 @@ _BLOB_DISK: Final = "https://{account-name}.blob.core.windows.net/{container-nam
 _TEN_MINUTES: Final = 600
 
 
-def valid_volumes(spec: Scope, *, is_template: bool) -> tuple[list[FieldError], dict[str, Object]]:
+def check_volumes(spec: Scope, *, is_template: bool) -> tuple[list[FieldError], dict[str, Object]]:
     """Return the errors of a Pod's volumes, and the valid volumes by name, because containers can mount only those."""
     errors: list[FieldError] = []
     valid: dict[str, Object] = {}
     for volume in spec.each("volumes"):
-        wrong = [*_source(volume, is_template=is_template), *_NAME(volume)]
+        wrong = [*_check_source(volume, is_template=is_template), *_NAME(volume)]
         if volume.text("name") in valid:
             wrong.append(volume.duplicate("name"))
         if not wrong:
@@ -59,7 +59,7 @@ def valid_volumes(spec: Scope, *, is_template: bool) -> tuple[list[FieldError], 
     return errors, valid
 
 
-def _source(volume: Scope, *, is_template: bool) -> Errors:
+def _check_source(volume: Scope, *, is_template: bool) -> Errors:
     sources = sorted((key for key in volume.value if key != "name"), key=lambda key: _ORDER.get(key, len(_ORDER)))
     if not sources:
         yield volume.required("", "must specify a volume type")
@@ -72,18 +72,18 @@ def _source(volume: Scope, *, is_template: bool) -> Errors:
         yield volume.forbidden(_NAMES_OF_SECOND.get(key, key), "may not specify more than 1 volume type")
 
 
-def _iscsi_name(name: str) -> Iterable[str]:
+def _check_iscsi_name(name: str) -> Iterable[str]:
     if name[:3] not in _ISCSI:
         return ("must be valid format starting with iqn, eui, or naa",)
     return () if _ISCSI[name[:3]].search(name) else ("must be valid format",)
 
 
-def _iscsi_initiator(source: Scope) -> Errors:
+def _check_iscsi_initiator(source: Scope) -> Errors:
     name = source.get("initiatorName")
-    return [] if name is None else source.check("initiatorname", _iscsi_name, name)
+    return [] if name is None else source.check("initiatorname", _check_iscsi_name, name)
 
 
-def _fibre_channel(source: Scope) -> Errors:
+def _check_fibre_channel(source: Scope) -> Errors:
     if not source.get("targetWWNs"):
         if not source.get("wwids"):
             yield source.required("targetWWNs", "must specify either targetWWNs or wwids, but not both")
@@ -96,13 +96,13 @@ def _fibre_channel(source: Scope) -> Errors:
         yield from _LUN(source)
 
 
-def _azure_disk_uri(source: Scope) -> Errors:
+def _check_azure_disk_uri(source: Scope) -> Errors:
     start, form = ("/subscriptions/", _MANAGED_DISK) if source.get("kind") == "Managed" else ("https://", _BLOB_DISK)
     if not source.text("diskURI").startswith(start):
         yield source.not_supported("diskURI", (form,))
 
 
-def _flex_options(source: Scope) -> Errors:
+def _check_flex_options(source: Scope) -> Errors:
     for key in source.map("options"):
         if f".{key.partition('/')[0].lower()}".endswith((".kubernetes.io", ".k8s.io")):
             yield source.invalid(f"options[{key}]", "kubernetes.io and k8s.io namespaces are reserved", key)
@@ -115,7 +115,7 @@ CSI_DRIVER: Final = (
 )
 
 
-def _csi_secret(source: Scope) -> Errors:
+def _check_csi_secret(source: Scope) -> Errors:
     name = source.text("nodePublishSecretRef.name")
     if source.get("nodePublishSecretRef") is not None and not name:
         yield source.required("nodePublishSecretRef.name")
@@ -123,7 +123,7 @@ def _csi_secret(source: Scope) -> Errors:
         yield from source.check("name", dns_subdomain, name)
 
 
-def _claim_template(source: Scope) -> Errors:
+def _check_claim_template(source: Scope) -> Errors:
     template = source.inside("volumeClaimTemplate")
     if source.get("volumeClaimTemplate") is None:
         yield template.required()
@@ -132,7 +132,7 @@ def _claim_template(source: Scope) -> Errors:
     yield from claim_spec(template)
 
 
-def _one_reference(file: Scope) -> Errors:
+def _check_one_reference(file: Scope) -> Errors:
     """Require a downwardAPI file to have either a fieldRef or a resourceFieldRef."""
     if file.get("fieldRef") is not None:
         yield from _POD_FIELD(file)
@@ -145,25 +145,25 @@ def _one_reference(file: Scope) -> Errors:
         yield file.required("", "one of fieldRef and resourceFieldRef is required")
 
 
-_POD_FIELD: Final = inside("fieldRef", pod_field(IN_VOLUMES))
-_CONTAINER_RESOURCE: Final = inside("resourceFieldRef", container_resource(by_name=True))
+_POD_FIELD: Final = inside("fieldRef", check_pod_field(IN_VOLUMES))
+_CONTAINER_RESOURCE: Final = inside("resourceFieldRef", check_container_resource(by_name=True))
 _MODE: Final = field("mode").check(file_mode)
-_DOWNWARD_FILE: Final = (field("path").required(volume_file_path), _one_reference, _MODE)
+_DOWNWARD_FILE: Final = (field("path").required(volume_file_path), _check_one_reference, _MODE)
 _KEY_FILE: Final = (field("key").required(), field("path").required(volume_file_path), _MODE)
 
 
-def _downward_files(source: Scope) -> Errors:
+def _check_downward_files(source: Scope) -> Errors:
     """Check the files of a downwardAPI volume. As on a real server, errors have no item index."""
     return [error for item in source.items("items") for error in apply(_DOWNWARD_FILE, Scope(item, None, source))]
 
 
-def _token_lifetime(seconds: int) -> Iterable[str]:
+def _check_token_lifetime(seconds: int) -> Iterable[str]:
     if seconds < _TEN_MINUTES:
         return ("may not specify a duration less than 10 minutes",)
     return ("may not specify a duration larger than 2^32 seconds",) if seconds > 1 << 32 else ()
 
 
-def _projected_sources(projected: Scope) -> Errors:
+def _check_projected_sources(projected: Scope) -> Errors:
     paths: set[str] = set()
 
     def check_unique(file: Scope, shown: str) -> Errors:
@@ -183,7 +183,7 @@ def _projected_sources(projected: Scope) -> Errors:
             yield from apply(_DOWNWARD_FILE, file)
             yield from check_unique(file, file.text("path"))
         if source.get("serviceAccountToken") is not None:
-            yield from field("serviceAccountToken.expirationSeconds").check(_token_lifetime)(source)
+            yield from field("serviceAccountToken.expirationSeconds").check(_check_token_lifetime)(source)
             path = source.text("serviceAccountToken.path")
             yield from projected.check("path", volume_file_path, path) if path else [projected.required("path")]
         if len([key for key in source.value if source.value[key] is not None]) > 1:
@@ -213,14 +213,14 @@ SOURCES: Final[dict[str, tuple[Rule, ...]]] = {  # in the order in which a real 
     "nfs": (field("server", "path").required(), field("path").check(absolute_path, zero="")),
     "iscsi": (
         field("targetPortal", "iqn").required(),
-        field("iqn").optional(_iscsi_name),
+        field("iqn").optional(_check_iscsi_name),
         _LUN,
         field("secretRef").required_if(
             lambda source: (
                 (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and source.get("secretRef") is None
             )
         ),
-        _iscsi_initiator,
+        _check_iscsi_initiator,
     ),
     "glusterfs": (field("endpoints", "path").required(),),
     "flocker": (),
@@ -229,9 +229,9 @@ SOURCES: Final[dict[str, tuple[Rule, ...]]] = {  # in the order in which a real 
     "cinder": (field("volumeID").required(), inside("secretRef", field("name").required())),
     "cephfs": (field("monitors").required(),),
     "quobyte": (),
-    "downwardAPI": (_DEFAULT_MODE, _downward_files),
-    "fc": (_fibre_channel,),
-    "flexVolume": (field("driver").required(), _flex_options),
+    "downwardAPI": (_DEFAULT_MODE, _check_downward_files),
+    "fc": (_check_fibre_channel,),
+    "flexVolume": (field("driver").required(), _check_flex_options),
     "configMap": (field("name").required(), _DEFAULT_MODE, _ITEMS),
     "azureFile": (field("secretName", "shareName").required(),),
     "vsphereVolume": (field("volumePath").required(),),
@@ -241,13 +241,13 @@ SOURCES: Final[dict[str, tuple[Rule, ...]]] = {  # in the order in which a real 
         field("diskName", "diskURI").required(),
         field("cachingMode").enum("None", "ReadOnly", "ReadWrite"),
         field("kind").enum("Dedicated", "Managed", "Shared"),
-        _azure_disk_uri,
+        _check_azure_disk_uri,
     ),
     "storageos": (),
-    "projected": (_DEFAULT_MODE, _projected_sources),
+    "projected": (_DEFAULT_MODE, _check_projected_sources),
     "scaleIO": (field("gateway", "system", "volumeName").required(),),
-    "csi": (*CSI_DRIVER, _csi_secret),
-    "ephemeral": (_claim_template,),
+    "csi": (*CSI_DRIVER, _check_csi_secret),
+    "ephemeral": (_check_claim_template,),
     "image": (field("pullPolicy").enum(*PULL_POLICIES),),
 }
 _ORDER: Final = {key: index for index, key in enumerate(SOURCES)}

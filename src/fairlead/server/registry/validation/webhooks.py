@@ -16,7 +16,7 @@ from fairlead.server.registry.validation.rules import (
     inside,
     validator,
 )
-from fairlead.server.registry.validation.selectors import label_selector
+from fairlead.server.registry.validation.selectors import check_label_selector
 
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _REVIEW_VERSIONS: Final = ("v1", "v1beta1")
@@ -25,13 +25,13 @@ _MAX_CONDITIONS: Final = 64
 _URL_FORM: Final = "; desired format: https://host[/path]"
 
 
-def _webhook_name(name: str) -> Iterable[str]:
+def _check_webhook_name(name: str) -> Iterable[str]:
     if messages := list(dns_subdomain(name)):
         return messages
     return () if name.count(".") >= 2 else ("should be a domain with at least three segments separated by dots",)
 
 
-def _review_versions(hook: Scope) -> Errors:
+def _check_review_versions(hook: Scope) -> Errors:
     key, versions = "admissionReviewVersions", hook.items("admissionReviewVersions")
     if not versions:
         yield hook.required(key, f"must specify one of {', '.join(_REVIEW_VERSIONS)}")
@@ -45,7 +45,7 @@ def _review_versions(hook: Scope) -> Errors:
         yield hook.invalid(key, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}")
 
 
-def _values_or_star(key: str, plural: str) -> Rule:
+def _check_values_or_star(key: str, plural: str) -> Rule:
     """Return a rule for a list that must not be empty, and in which "*" must be the only value."""
 
     def rule(scope: Scope) -> Errors:
@@ -58,13 +58,13 @@ def _values_or_star(key: str, plural: str) -> Rule:
     return rule
 
 
-def _no_empty_versions(rule: Scope) -> Errors:
+def _check_no_empty_versions(rule: Scope) -> Errors:
     return [
         rule.required(f"apiVersions[{index}]") for index, version in enumerate(rule.items("apiVersions")) if not version
     ]
 
 
-def _resources(rule: Scope) -> Errors:
+def _check_resources(rule: Scope) -> Errors:
     """Check the resources of a webhook rule: an entry with a star must not include another entry."""
     items = rule.items("resources")
     if not items:
@@ -91,7 +91,7 @@ def _resources(rule: Scope) -> Errors:
         yield rule.invalid("resources", message)
 
 
-def _url(client: Scope) -> Errors:
+def _check_url(client: Scope) -> Errors:
     try:
         parts = urlsplit(client.text("url"))
     except ValueError as error:
@@ -110,7 +110,7 @@ def _url(client: Scope) -> Errors:
         yield client.invalid("url", "query parameters are not permitted in the URL", parts.query)
 
 
-def _url_path(path: str) -> Iterator[str]:
+def _check_url_path(path: str) -> Iterator[str]:
     if path in ("", "/"):
         return
     if path == "//":
@@ -129,30 +129,30 @@ _SERVICE: Final = inside(
     field("name").required_if({"namespace": EMPTY}),
     field("namespace").required_if({"name": EMPTY}),
     field("port").between(1, 65535, message="port is not valid: must be between 1 and 65535, inclusive"),
-    field("path").check(_url_path),
+    field("path").check(_check_url_path),
 )
 
 
-def _url_or_service(client: Scope) -> Errors:
+def _check_url_or_service(client: Scope) -> Errors:
     has_url, has_service = client.get("url") is not None, client.get("service") is not None
     if has_url == has_service:
         return [client.required("", "exactly one of url or service is required")]
-    return _url(client) if has_url else _SERVICE(client)
+    return _check_url(client) if has_url else _SERVICE(client)
 
 
 configuration: Final = validator(
     each(
         "webhooks",
-        _review_versions,
-        field("name").required(_webhook_name),
+        _check_review_versions,
+        field("name").required(_check_webhook_name),
         each(
             "rules",
-            _values_or_star("operations", "operations"),
+            _check_values_or_star("operations", "operations"),
             field("operations").enum_values(*_OPERATIONS),
-            _values_or_star("apiGroups", "API groups"),
-            _values_or_star("apiVersions", "API versions"),
-            _no_empty_versions,
-            _resources,
+            _check_values_or_star("apiGroups", "API groups"),
+            _check_values_or_star("apiVersions", "API versions"),
+            _check_no_empty_versions,
+            _check_resources,
             field("scope").enum("*", "Cluster", "Namespaced"),
         ),
         field("failurePolicy").enum("Fail", "Ignore"),
@@ -162,8 +162,8 @@ configuration: Final = validator(
             field("sideEffects").enum(*_SIDE_EFFECTS),
         ),
         field("timeoutSeconds").between(1, 30, message="the timeout value must be between 1 and 30 seconds"),
-        label_selector("namespaceSelector", "objectSelector"),
-        inside("clientConfig", _url_or_service, always=True),
+        check_label_selector("namespaceSelector", "objectSelector"),
+        inside("clientConfig", _check_url_or_service, always=True),
         field("reinvocationPolicy").enum("IfNeeded", "Never"),
         field("matchConditions").max_items(_MAX_CONDITIONS),
         each(

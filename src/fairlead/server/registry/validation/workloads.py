@@ -7,7 +7,7 @@ from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation import pod_warnings
 from fairlead.server.registry.validation.formats import count_or_percent, dns_label
-from fairlead.server.registry.validation.pods import pod_template
+from fairlead.server.registry.validation.pods import check_pod_template
 from fairlead.server.registry.validation.rules import (
     SET,
     Errors,
@@ -24,7 +24,7 @@ from fairlead.server.registry.validation.rules import (
     on_update,
     validator,
 )
-from fairlead.server.registry.validation.selectors import is_empty_selector, label_selector, selects
+from fairlead.server.registry.validation.selectors import check_label_selector, is_empty_selector, selects
 from fairlead.server.registry.validation.storage import claim_spec
 from fairlead.server.schema.metadata_validation import validate_labels_and_annotations
 
@@ -40,14 +40,14 @@ _STATEFUL_SET_MUTABLE: Final = frozenset(
     }
 )  # fmt: skip
 _ROLLING: Final = ("maxUnavailable", "maxSurge")
-_SELECTOR: Final = label_selector("selector")
+_SELECTOR: Final = check_label_selector("selector")
 
 
-def _template_of(spec: Scope) -> Scope:
+def _get_template(spec: Scope) -> Scope:
     return spec.inside("template")
 
 
-def _stateful_template_of(spec: Scope) -> Scope:
+def _build_stateful_set_template(spec: Scope) -> Scope:
     """Return the Pod template of a StatefulSet as its Pods will be.
 
     The template gets a volume for each claim template, and loses hostname and subdomain.
@@ -62,14 +62,14 @@ def _stateful_template_of(spec: Scope) -> Scope:
     return Scope({**template, "spec": pod}, None, spec, "template")
 
 
-def _selector_and_template(
-    kind: str, owner: str, detail: str = ": invalid label selector", get: Callable[[Scope], Scope] = _template_of
+def _check_selector_and_template(
+    kind: str, owner: str, detail: str = ": invalid label selector", get: Callable[[Scope], Scope] = _get_template
 ) -> Rule:
     """Return a rule that requires a selector which matches the Pod template, and checks the template.
 
     Messages name `kind` and `owner`.
     """
-    template_rules = _template(owner)
+    template_rules = _check_template(owner)
 
     def rule(spec: Scope) -> Errors:
         selector, template = spec.get("selector"), get(spec)
@@ -92,10 +92,10 @@ def _selector_and_template(
     return rule
 
 
-def _template(owner: str) -> tuple[Rule, ...]:
+def _check_template(owner: str) -> tuple[Rule, ...]:
     """Return the rules for a Pod template whose restartPolicy must be Always."""
     return (
-        pod_template,
+        check_pod_template,
         field("spec.restartPolicy").enum("Always", always=True),
         field("spec.activeDeadlineSeconds").forbidden_if(
             {"spec.activeDeadlineSeconds": SET}, f"activeDeadlineSeconds in {owner} is not Supported"
@@ -107,21 +107,21 @@ def _is_percent(value: object) -> bool:
     return isinstance(value, str) and value[:-1].isdigit()
 
 
-def _counts(rolling: Scope, keys: tuple[str, ...], *, percents: bool) -> Errors:
+def _check_counts(rolling: Scope, keys: tuple[str, ...], *, percents: bool) -> Errors:
     """Check numbers or percentages at `keys`. A real server reports percentages above 100% after other errors."""
     for key in keys:
         if _is_percent(rolling.get(key)) == percents:
             yield from rolling.check(key, count_or_percent)
 
 
-def _number(value: object) -> int:
+def _to_number(value: object) -> int:
     """Return a number, the number in a percentage such as "25%", or 0 for anything else."""
     if isinstance(value, str):
         return int(value[:-1]) if value[:-1].isdigit() and value.endswith("%") else 0
     return value if isinstance(value, int) else 0
 
 
-def _unknown_strategy(strategy: Scope, allowed: tuple[str, ...]) -> FieldError:
+def _build_unknown_strategy_error(strategy: Scope, allowed: tuple[str, ...]) -> FieldError:
     rolling = strategy.get("rollingUpdate")
     shape = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
     inner = "null" if rolling is None else go_struct({name: rolling.get(key, 0) for name, key in shape.items()})
@@ -131,37 +131,37 @@ def _unknown_strategy(strategy: Scope, allowed: tuple[str, ...]) -> FieldError:
     return FieldError("FieldValueNotSupported", strategy.path(), message)
 
 
-def _deployment_strategy(strategy: Scope) -> Errors:
+def _check_deployment_strategy(strategy: Scope) -> Errors:
     rolling = strategy.inside("rollingUpdate")
     if strategy.get("type") == "Recreate":
         if strategy.get("rollingUpdate") is not None:
             yield rolling.forbidden("", "may not be specified when strategy `type` is 'Recreate'")
     elif strategy.get("type") != "RollingUpdate":
-        yield _unknown_strategy(strategy, ("Recreate", "RollingUpdate"))
+        yield _build_unknown_strategy_error(strategy, ("Recreate", "RollingUpdate"))
     else:
-        yield from _counts(rolling, _ROLLING, percents=False)
-        if not any(_number(rolling.get(key)) for key in _ROLLING):
+        yield from _check_counts(rolling, _ROLLING, percents=False)
+        if not any(_to_number(rolling.get(key)) for key in _ROLLING):
             yield rolling.invalid("maxUnavailable", "may not be 0 when `maxSurge` is 0")
-        yield from _counts(rolling, ("maxUnavailable",), percents=True)
+        yield from _check_counts(rolling, ("maxUnavailable",), percents=True)
 
 
-def _daemon_set_strategy(strategy: Scope) -> Errors:
+def _check_daemon_set_strategy(strategy: Scope) -> Errors:
     if strategy.get("type") == "OnDelete":
         return
     if strategy.get("type") != "RollingUpdate":
-        yield _unknown_strategy(strategy, ("RollingUpdate", "OnDelete"))
+        yield _build_unknown_strategy_error(strategy, ("RollingUpdate", "OnDelete"))
         return
     rolling = strategy.inside("rollingUpdate")
-    yield from _counts(rolling, _ROLLING, percents=False)
-    yield from _counts(rolling, _ROLLING, percents=True)
-    unavailable, surge = (_number(rolling.get(key)) for key in _ROLLING)
+    yield from _check_counts(rolling, _ROLLING, percents=False)
+    yield from _check_counts(rolling, _ROLLING, percents=True)
+    unavailable, surge = (_to_number(rolling.get(key)) for key in _ROLLING)
     if unavailable and surge:
         yield rolling.invalid("maxSurge", "may not be set when maxUnavailable is non-zero")
     elif not unavailable and not surge:
         yield rolling.required("maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
-def _stateful_set_strategy(strategy: Scope) -> Errors:
+def _check_stateful_set_strategy(strategy: Scope) -> Errors:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     shape = None if rolling is None else {"Partition": rolling.get("partition"), "MaxUnavailable": None}
     if kind == "RollingUpdate":
@@ -175,7 +175,7 @@ def _stateful_set_strategy(strategy: Scope) -> Errors:
         yield FieldError("FieldValueInvalid", strategy.path("rollingUpdate"), message)
 
 
-def _stateful_set_immutable(spec: Scope) -> Errors:
+def _check_stateful_set_immutable(spec: Scope) -> Errors:
     new, old = (
         {key: value for key, value in (obj or {}).items() if key not in _STATEFUL_SET_MUTABLE}
         for obj in (spec.value, spec.old)
@@ -184,7 +184,7 @@ def _stateful_set_immutable(spec: Scope) -> Errors:
         yield spec.forbidden("", _STATEFUL_SET_IMMUTABLE)
 
 
-def _labels_match(spec: Scope) -> Errors:
+def _check_labels_match(spec: Scope) -> Errors:
     """Require that the labels of the Pod template match the selector of a ReplicationController, a map of labels."""
     labels = spec.get("template.metadata.labels") or {}
     if spec.get("template") is not None and not spec.map("selector").items() <= labels.items():
@@ -197,8 +197,8 @@ deployment: Final = validator(
     inside(
         "spec",
         field("replicas").at_least(0),
-        _selector_and_template("deployment", "ReplicaSet"),
-        inside("strategy", _deployment_strategy),
+        _check_selector_and_template("deployment", "ReplicaSet"),
+        inside("strategy", _check_deployment_strategy),
         field("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds").at_least(0),
         field("progressDeadlineSeconds").invalid_if(
             lambda spec: (
@@ -215,7 +215,7 @@ replica_set: Final = validator(
     inside(
         "spec",
         field("replicas", "minReadySeconds").at_least(0),
-        _selector_and_template("deployment", "ReplicaSet"),
+        _check_selector_and_template("deployment", "ReplicaSet"),
         always=True,
     ),
     field("spec.selector").immutable(),
@@ -224,9 +224,9 @@ daemon_set: Final = validator(
     field("spec.selector").immutable(),
     inside(
         "spec",
-        _selector_and_template("daemonset", "DaemonSet"),
+        _check_selector_and_template("daemonset", "DaemonSet"),
         field("minReadySeconds").at_least(0),
-        inside("updateStrategy", _daemon_set_strategy),
+        inside("updateStrategy", _check_daemon_set_strategy),
         field("revisionHistoryLimit").at_least(0),
         always=True,
     ),
@@ -237,14 +237,14 @@ stateful_set: Final = validator(
         field("podManagementPolicy").invalid_if(
             {"podManagementPolicy": Not(["OrderedReady", "Parallel"])}, "must be 'OrderedReady' or 'Parallel'"
         ),
-        inside("updateStrategy", _stateful_set_strategy),
+        inside("updateStrategy", _check_stateful_set_strategy),
         field("persistentVolumeClaimRetentionPolicy.whenDeleted").enum(*_RETENTION),
         field("persistentVolumeClaimRetentionPolicy.whenScaled").enum(*_RETENTION),
         on_create(each("volumeClaimTemplates", claim_spec)),
         field("replicas", "minReadySeconds", "ordinals.start").at_least(0),
         on_create(field("serviceName").optional(dns_label)),
-        _selector_and_template("statefulset", "StatefulSet", "", _stateful_template_of),
-        on_update(_stateful_set_immutable),
+        _check_selector_and_template("statefulset", "StatefulSet", "", _build_stateful_set_template),
+        on_update(_check_stateful_set_immutable),
         always=True,
     )
 )
@@ -255,8 +255,8 @@ replication_controller: Final = validator(
         field("selector").required(),
         field("replicas").at_least(0),
         field("template").required(allow_empty=True),
-        _labels_match,
-        inside("template", *_template("ReplicationController")),
+        _check_labels_match,
+        inside("template", *_check_template("ReplicationController")),
         always=True,
     )
 )
@@ -267,7 +267,7 @@ controller_revision: Final = validator(
 )
 
 
-def _minimum_or_maximum(spec: Scope) -> Errors:
+def _check_minimum_or_maximum(spec: Scope) -> Errors:
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         shown = {
             "MinAvailable": spec.get("minAvailable"),
@@ -282,7 +282,7 @@ def _minimum_or_maximum(spec: Scope) -> Errors:
 disruption_budget: Final = validator(
     inside(
         "spec",
-        _minimum_or_maximum,
+        _check_minimum_or_maximum,
         field("minAvailable").check(count_or_percent),
         field("maxUnavailable").check(count_or_percent),
         _SELECTOR,
@@ -292,15 +292,15 @@ disruption_budget: Final = validator(
 )
 
 
-def stateful_set_warnings(new: Object, old: Object | None) -> list[str]:
-    warnings = pod_warnings.template("spec", "template")(new, old)
+def find_stateful_set_warnings(new: Object, old: Object | None) -> list[str]:
+    warnings = pod_warnings.build_template_warner("spec", "template")(new, old)
     if (new["spec"].get("revisionHistoryLimit") or 0) < 0:
         message = "a negative value retains all historical revisions; a value >= 0 is recommended"
         warnings.append(f"spec.revisionHistoryLimit: {message}")
     return warnings
 
 
-def replication_controller_warnings(new: Object, old: Object | None) -> list[str]:
+def find_replication_controller_warnings(new: Object, old: Object | None) -> list[str]:
     """Return the warnings about the Pod template. On update, a real server warns about the old template."""
-    warnings = pod_warnings.template("spec", "template")
+    warnings = pod_warnings.build_template_warner("spec", "template")
     return warnings(new, None) if old is None else warnings(old, new)
