@@ -4,7 +4,14 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from fairlead.server.registry.validation.formats import dns_subdomain, ip_address, qualified_name
+from fairlead.server.errors.field_errors import FieldError
+from fairlead.server.registry.validation.formats import (
+    dns_subdomain,
+    ip_address,
+    parse_address,
+    qualified_name,
+    strip_leading_zeros,
+)
 from fairlead.server.registry.validation.networking import NOT_AN_ADDRESS
 from fairlead.server.registry.validation.rules import (
     IMMUTABLE,
@@ -81,15 +88,20 @@ def _check_one_address_per_family(key: str) -> Rule:
     """Return a rule for the IPs of a Pod or its host: at most one changed address of each IP family."""
 
     def rule(status: Scope) -> Errors:
-        addresses, old = status.items(key), status.old_value(key) or []
-        is_valid = True
-        for index, item in enumerate(addresses):
-            errors = [] if item in old else status.check(f"{key}[{index}]", ip_address, item.get("ip") or "")
-            yield from errors
-            is_valid = is_valid and not errors
-        count = len(addresses)
-        if is_valid and count > 1 and (count > 2 or len({":" in item["ip"] for item in addresses}) < 2):
-            shown = [{"IP": item["ip"]} for item in addresses]
+        addresses = [item.get("ip") or "" for item in status.items(key)]
+        old_addresses = {item.get("ip") or "" for item in status.old_value(key) or ()}
+        for index, address in enumerate(addresses):
+            if address not in old_addresses:
+                yield from status.check(f"{key}[{index}]", ip_address, address)
+        if len(addresses) < 2:
+            return
+        unreadable = [i for i, address in enumerate(addresses) if parse_address(strip_leading_zeros(address)) is None]
+        if unreadable:
+            problem = f"invalid IP[{unreadable[0]}]: {addresses[unreadable[0]]}"
+            message = f"Internal error: failed to check for dual stack with error:{problem}"
+            yield FieldError("InternalError", status.path(key), message)
+        if unreadable or len(addresses) > 2 or len({":" in address for address in addresses}) < 2:
+            shown = [{"IP": address} for address in addresses]
             yield status.invalid(key, "may specify no more than one IP for each IP family", shown)
 
     return rule
