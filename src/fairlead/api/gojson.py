@@ -1,4 +1,4 @@
-"""JSON as Go's encoder writes it, byte for byte.
+"""JSON, numbers and quoted strings as Go writes them, byte for byte.
 
 An API server compares the value of a JSON patch's `test` with its own encoding of the stored value, as bytes. Without
 Go's encoding the test would fail for values that Python writes differently, such as `&` in a URL, 1.0 or 1e-07.
@@ -64,6 +64,20 @@ def format_number(value: float, *, padded: bool = False) -> str:
 def format_percent_v(value: float) -> str:
     """Format a float as Go's %v does: with an exponent of two or more digits if it is below 1e-4 or at least 1e6."""
     return _format(value, -4, 6, "+03d")
+
+
+def quote_go(text: str) -> str:
+    """Quote a string as Go's %q does: control characters become escapes such as `\\n`, `\\x00` or `\\u200b`."""
+    return '"' + "".join([_GO_ESCAPES.get(c) or (c if c.isprintable() else _escape_character(c)) for c in text]) + '"'
+
+
+_ESCAPE_LETTERS = dict(zip("\a\b\f\n\r\t\v", "abfnrtv", strict=True))
+_GO_ESCAPES = {'"': '\\"', "\\": "\\\\", **{char: f"\\{letter}" for char, letter in _ESCAPE_LETTERS.items()}}
+
+
+def _escape_character(char: str) -> str:
+    point = ord(char)
+    return f"\\x{point:02x}" if point < 0x80 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
 def _format(value: float, least: int, most: int, form: str) -> str:

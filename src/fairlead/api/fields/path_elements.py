@@ -142,7 +142,7 @@ def format_value(item: Any) -> str:
     if item is True or item is False:
         return "true" if item else "false"
     if isinstance(item, str):
-        return quote_go(item)
+        return gojson.quote_go(item)
     if isinstance(item, float):
         return _format_float(item)
     if isinstance(item, list):
@@ -150,20 +150,6 @@ def format_value(item: Any) -> str:
     if isinstance(item, dict):
         return "".join([f"{name}={format_value(item[name])}" for name in sorted(item)])
     return str(item)
-
-
-def quote_go(text: str) -> str:
-    """Quote a string as Go's %q does."""
-    return '"' + "".join([_ESCAPES.get(c) or (c if c.isprintable() else _escape(c)) for c in text]) + '"'
-
-
-_LETTERS = dict(zip("\a\b\f\n\r\t\v", "abfnrtv", strict=True))
-_ESCAPES = {'"': '\\"', "\\": "\\\\", **{char: f"\\{letter}" for char, letter in _LETTERS.items()}}
-
-
-def _escape(char: str) -> str:
-    point = ord(char)
-    return f"\\x{point:02x}" if point < 0x80 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
 def _format_float(number: float) -> str:

@@ -7,7 +7,7 @@ priorities exist without being stored.
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from fairlead.server.errors.field_errors import quote_go
+from fairlead.api.gojson import quote_go
 from fairlead.server.registry import prepare
 
 Object = dict[str, Any]

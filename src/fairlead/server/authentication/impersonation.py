@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
+from fairlead.api.gojson import quote_go
 from fairlead.server.authentication.users import (
     ANONYMOUS,
     AUTHENTICATED,
@@ -20,7 +21,6 @@ from fairlead.server.authentication.users import (
 )
 from fairlead.server.authorization.attributes import Attributes, request_attributes
 from fairlead.server.authorization.authorizer import Authorizer, access_denied, require_access
-from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import StatusError, bad_request
 from fairlead.server.http.messages import Request
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from fairlead.api.gojson import quote_go
 from fairlead.api.world import World
 from fairlead.server.authentication.users import AUTHENTICATED, User, service_account_groups, service_account_name
-from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.storage.store import Store
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple, Protocol
 
+from fairlead.api.gojson import quote_go
 from fairlead.server.authentication.users import User
 from fairlead.server.authorization.attributes import Attributes
-from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import StatusError, status_error
 
 Rule = dict[str, Any]  # a PolicyRule

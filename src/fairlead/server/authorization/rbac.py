@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from fairlead.api.gojson import quote_go
 from fairlead.server.authentication.users import User
 from fairlead.server.authorization import rules
 from fairlead.server.authorization.attributes import Attributes
 from fairlead.server.authorization.authorizer import Decision, Rule
 from fairlead.server.authorization.bindings import Bindings, subject_key
-from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.storage.store import Store
 
 GROUP: Final = "rbac.authorization.k8s.io"

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
+from fairlead.api.gojson import quote_go
 from fairlead.server.authorization.attributes import Attributes
 from fairlead.server.authorization.authorizer import Rule
-from fairlead.server.errors.field_errors import quote_go
 
 
 def allows(rule: Rule, attributes: Attributes) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from fairlead.api import gojson
+from fairlead.api.gojson import quote_go
 
 
 class FieldError(NamedTuple):
@@ -83,25 +84,3 @@ def format_go(value: Any) -> str:
     if isinstance(value, float):
         return gojson.format_percent_v(value)
     return value if isinstance(value, str) else gojson.dumps(value).decode()
-
-
-def quote_go(text: str) -> str:
-    """Quote a string as Go's %q does."""
-    out = ['"']
-    for char in text:
-        code = ord(char)
-        if char in ('"', "\\"):
-            out.append("\\" + char)
-        elif code in _SHORT_ESCAPES:
-            out.append(_SHORT_ESCAPES[code])
-        elif char.isprintable() or char == " ":
-            out.append(char)
-        elif code < 0x80:
-            out.append(f"\\x{code:02x}")
-        else:
-            out.append(f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}")
-    out.append('"')
-    return "".join(out)
-
-
-_SHORT_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r"}

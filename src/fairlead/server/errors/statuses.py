@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairlead.server.errors.field_errors import FieldError, quote_go
+from fairlead.api.gojson import quote_go
+from fairlead.server.errors.field_errors import FieldError
 
 if TYPE_CHECKING:
     from fairlead.server.registry.resource import Resource

@@ -1,6 +1,6 @@
 """Go's error message for invalid JSON: it names the invalid character and what was expected in its place."""
 
-from fairlead.server.errors.field_errors import quote_go
+from fairlead.api.gojson import quote_go
 
 _SPACE = b" \t\r\n"
 _DIGITS = b"0123456789"

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from fairlead.api.gojson import quote_go
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import FieldError, quote_go
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.errors.statuses import StatusError, bad_request, invalid_kind
 from fairlead.server.http.messages import Request
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from fairlead.server.errors.field_errors import quote_go
+from fairlead.api.gojson import quote_go
 from fairlead.server.errors.statuses import (
     bad_request,
     internal_error_message,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from fairlead.api import gojson
 from fairlead.api.fields import path_elements
 from fairlead.server.ownership.merge_schema import ATOMIC, KEYED, ItemError, MergeSchema
 
@@ -154,7 +155,7 @@ def _format_go_syntax(value: Any) -> str:
     if isinstance(value, dict):
         return (
             "map[string]interface {}{"
-            + ", ".join([f"{path_elements.quote_go(k)}:{_format_go_syntax(value[k])}" for k in sorted(value)])
+            + ", ".join([f"{gojson.quote_go(k)}:{_format_go_syntax(value[k])}" for k in sorted(value)])
             + "}"
         )
     if isinstance(value, list):

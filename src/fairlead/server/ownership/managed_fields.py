@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from fairlead.api import gojson
 from fairlead.api.fields import FieldSet
-from fairlead.api.fields.path_elements import quote_go
+from fairlead.api.gojson import quote_go
 
 Operation = Literal["Apply", "Update"]
 

@@ -6,6 +6,7 @@ value. Some scalar types accept any scalar.
 
 from typing import Any, Final
 
+from fairlead.api import gojson
 from fairlead.api.fields import path_elements
 from fairlead.server.schema.nodes import MISSING, Node
 
@@ -93,7 +94,7 @@ class MergeSchema:
                            if key in item or key in self.defaults}  # fmt: skip
                 if present:
                     return path_elements.key(present)
-                names = "[" + " ".join([path_elements.quote_go(key) for key in self.keys]) + "]"
+                names = "[" + " ".join([gojson.quote_go(key) for key in self.keys]) + "]"
                 raise ItemError(
                     f"associative list with keys has an element that omits all key fields {names} "
                     "(and doesn't have default values for any key fields)"

@@ -3,7 +3,7 @@
 import base64
 from typing import Any, Final, NamedTuple
 
-from fairlead.server.errors.field_errors import quote_go
+from fairlead.api.gojson import quote_go
 from fairlead.server.protobuf.messages import decode
 from fairlead.server.protobuf.wire import ProtoError
 from fairlead.server.schema import builtin

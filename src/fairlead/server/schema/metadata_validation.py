@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from fairlead.api.gojson import quote_go
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import FieldError, quote_go
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.schema import names
 
 Metadata = dict[str, Any]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fairlead.api import gojson
+from fairlead.api.gojson import quote_go
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.schema import cel, formats
@@ -332,7 +333,7 @@ def _not_in_enum(constraints: Constraints, path: str, value: Any) -> _Error:
 
 
 def _wrong_type(path: str, expected: str, value: str) -> _Error:
-    text = f"{path} in body must be of type {expected}: {field_errors.quote_go(value)}"
+    text = f"{path} in body must be of type {expected}: {quote_go(value)}"
     return _Error(text, *_at_path(field_errors.type_invalid("", value, text), path))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.server.errors.field_errors import quote_go
+from fairlead.api.gojson import quote_go
 from fairlead.server.errors.statuses import bad_request
 from fairlead.server.golang import encoding
 from fairlead.server.http.messages import Response

@@ -3,9 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from fairlead.api.gojson import quote_go
 from fairlead.api.times import parse, rfc3339
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import FieldError, quote_go
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.errors.statuses import StatusError, bad_request, conflict, not_found
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies, negotiation

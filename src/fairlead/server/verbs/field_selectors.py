@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead.server.errors.field_errors import quote_go
+from fairlead.api.gojson import quote_go
 from fairlead.server.registry.resource import Object, Resource
 
 _NAME = ("metadata.name",)

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from fairlead.api import gojson, selectors
+from fairlead.api.gojson import quote_go
 from fairlead.server.errors import field_errors
-from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import StatusError, bad_request, expired, status_error, unclassified
 from fairlead.server.golang import encoding
 from fairlead.server.http import negotiation

@@ -7,8 +7,9 @@ deletes the object.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from fairlead.api.gojson import quote_go
 from fairlead.server.admission import chain
-from fairlead.server.errors.field_errors import FieldError, quote_go
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.errors.statuses import (
     OPTIMISTIC_LOCK,
     bad_request,

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fairlead.server.errors.field_errors import FieldError, quote_go
+from fairlead.api.gojson import quote_go
+from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.errors.statuses import bad_request, invalid_kind
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies

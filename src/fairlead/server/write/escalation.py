@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Final
 
+from fairlead.api.gojson import quote_go
 from fairlead.server.authorization import rules
 from fairlead.server.authorization.attributes import Attributes
 from fairlead.server.authorization.authorizer import Rule, require_access
 from fairlead.server.authorization.rbac import GROUP, RBAC, RoleMissing
-from fairlead.server.errors.field_errors import quote_go
 from fairlead.server.errors.statuses import forbidden, not_found
 from fairlead.server.golang.encoding import exactly_equal
 from fairlead.server.registry.resource import Object

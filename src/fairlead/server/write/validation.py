@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from fairlead.api.gojson import quote_go
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.resource import MetadataRepetition, Object, Resource
@@ -113,7 +114,7 @@ def _warn_about_finalizers(obj: Object, old: Object | None) -> list[str]:
     """Return a warning for each new finalizer of a custom resource that is not qualified by a domain."""
     old_finalizers = (old["metadata"].get("finalizers") or ()) if old else ()
     return [
-        f"metadata.finalizers: {field_errors.quote_go(name)}: prefer a domain-qualified finalizer name to avoid "
+        f"metadata.finalizers: {quote_go(name)}: prefer a domain-qualified finalizer name to avoid "
         "accidental conflicts with other finalizer writers"
         for name in obj["metadata"].get("finalizers") or ()
         if "/" not in name and name not in metadata.STANDARD_FINALIZERS and name not in old_finalizers

@@ -3,7 +3,7 @@
 import base64
 from typing import Final
 
-from fairlead.server.errors.field_errors import quote_go
+from fairlead.api.gojson import quote_go
 from fairlead.server.registry.validation.formats import dns_label, dns_subdomain
 from fairlead.server.registry.validation.rules import Check, Errors, Scope, field, inside, validator
 

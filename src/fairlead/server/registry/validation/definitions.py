@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
+from fairlead.api.gojson import quote_go
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.formats import dns_1035_label, dns_subdomain
@@ -67,7 +68,7 @@ def find_warnings(new: Object, old: Object | None) -> list[str]:
         for schema in _list_subschemas(lookup(version, _SCHEMA) or {}):
             name, kind = schema.get("format"), schema.get("type")
             if name and not formats.enforced_format((kind,) if kind else (), name):
-                texts[f"unrecognized format {field_errors.quote_go(name)}"] = None
+                texts[f"unrecognized format {quote_go(name)}"] = None
     return list(texts)
 
 

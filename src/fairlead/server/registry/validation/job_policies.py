@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from fairlead.server.errors import field_errors
+from fairlead.api.gojson import quote_go
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation.formats import qualified_name
 from fairlead.server.registry.validation.rules import Errors, Rule, Scope, apply, each, field, go_struct, inside
@@ -15,7 +15,7 @@ _MAX_INDEXES_LENGTH: Final = 64 * 1024
 
 def _require_word(key: str, *allowed: str) -> Rule:
     """Require one of the `allowed` values. The error message lists them as Go's %q does."""
-    return field(key).required_enum(*allowed, detail=f"valid values: [{' '.join(map(field_errors.quote_go, allowed))}]")
+    return field(key).required_enum(*allowed, detail=f"valid values: [{' '.join(map(quote_go, allowed))}]")
 
 
 def _check_exit_codes(codes: Scope) -> Errors:
@@ -119,13 +119,13 @@ def count_indexes(text: str, completions: int) -> tuple[int, str]:
         ends = part.split("-")
         if len(ends) > 2:
             message = "violates the requirement that an index interval can have at most two parts separated by '-'"
-            return 0, f"the fragment {field_errors.quote_go(part)} {message}"
+            return 0, f"the fragment {quote_go(part)} {message}"
         numbers: list[int] = []
         for end in ends:
             if not (end.isascii() and end.isdigit()):
-                return 0, f"cannot convert string to integer for index: {field_errors.quote_go(end)}"
+                return 0, f"cannot convert string to integer for index: {quote_go(end)}"
             if int(end) >= completions:
-                return 0, f"too large index: {field_errors.quote_go(end)}"
+                return 0, f"too large index: {quote_go(end)}"
             numbers.append(int(end))
         first, final = numbers[0], numbers[-1]
         if len(numbers) == 2 and first >= final:

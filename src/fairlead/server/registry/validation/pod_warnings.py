@@ -7,7 +7,7 @@ items that an apply can lose because an earlier item has the same key.
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from fairlead.api.fields.path_elements import quote_go
+from fairlead.api.gojson import quote_go
 from fairlead.server.registry.validation.node_labels import DEPRECATED, find_term_warnings
 from fairlead.server.registry.validation.rules import Object, Scope, lookup
 from fairlead.server.schema import quantity

@@ -15,6 +15,7 @@ language cannot express is a function that takes a Scope and yields its errors.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from fairlead.api.gojson import quote_go
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.schema import names, quantity
@@ -117,7 +118,7 @@ class Scope:
         return field_errors.duplicate(self.path(key), self.text(key) if value is _VALUE_OF_KEY else value)
 
     def not_found(self, key: str, detail: str = "", value: Any = _VALUE_OF_KEY) -> FieldError:
-        name = field_errors.quote_go(self.text(key) if value is _VALUE_OF_KEY else value)
+        name = quote_go(self.text(key) if value is _VALUE_OF_KEY else value)
         message = f"Not found: {name}: {detail}" if detail else f"Not found: {name}"
         return FieldError("FieldValueNotFound", self.path(key), message)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from fairlead.api.gojson import quote_go
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry.validation import pod_warnings
@@ -126,7 +127,7 @@ def _build_unknown_strategy_error(strategy: Scope, allowed: tuple[str, ...]) -> 
     shape = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
     inner = "null" if rolling is None else go_struct({name: rolling.get(key, 0) for name, key in shape.items()})
     shown = f'{{"Type":{field_errors.format_value(strategy.get("type"))},"RollingUpdate":{inner}}}'
-    supported = ", ".join(field_errors.quote_go(name) for name in allowed)
+    supported = ", ".join(quote_go(name) for name in allowed)
     message = f"Unsupported value: {shown}: supported values: {supported}"
     return FieldError("FieldValueNotSupported", strategy.path(), message)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-from fairlead.server.errors.field_errors import quote_go
+from fairlead.api.gojson import quote_go
 from fairlead.server.schema.cel.costs.runtime import METER
 
 _CLAUSE: Final = re.compile(r"%(%|(?:\.(\d+))?([a-zA-Z]))?")
