@@ -579,4 +579,16 @@ MUTANTS = [
         "if response.status in SUCCESS:",
         "if response.status < 300:",
     ),
+    Mutant("client: a body has a largest size", "client/http.py", "if size > MAX_BODY:", "if False:"),
+    Mutant(
+        "client: a frame has a largest size", "client/watching.py", "if self._partial_size > MAX_FRAME:", "if False:"
+    ),
+    Mutant("client: no compressed answers", "client/http.py", 'if encoding.lower() != "identity":', "if False:"),
+    Mutant("client: an unusable answer is not requested again", "client/exchange.py", " | UnusableAnswer)", ")"),
+    Mutant(
+        "client: no credentials for a proxy on another host",
+        "client/http.py",
+        "if identity.authorization and self._shows_proxy:",
+        "if False:",
+    ),
 ]

@@ -25,13 +25,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiohttp  # noqa: F401 - loaded once for all mutants, like the server: no mutated module may be among them
 import generic
 import hypothesis
 import pytest
 from guards import MUTANTS
 
-# Loaded once for all mutants. No mutated module may be among them.
-import fairlead.client.http
 import fairlead.server.app  # noqa: F401
 
 ROOT = Path(__file__).parents[2]

@@ -1,6 +1,7 @@
 """Tests of the HTTP transport with a server that writes raw bytes: broken connections, and credentials."""
 
 import asyncio
+import gzip
 import socket
 from pathlib import Path
 
@@ -20,8 +21,10 @@ from fairlead.client.credentials import (
     StaticCredentials,
     TokenFileCredentials,
 )
+from fairlead.client.discovery import ServedKind
 from fairlead.client.http import HttpTransport
-from fairlead.client.transport import NotSent
+from fairlead.client.transport import NotSent, UnusableAnswer
+from fairlead.client.watching import WatchBroken
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -242,6 +245,65 @@ async def test_a_frame_may_be_very_large(watch_pieces):
     assert error is None
 
 
+async def test_a_frame_without_end_is_cut(watch_pieces, monkeypatch):
+    """A server sent 5 GB in 8 s, all of which was kept in memory."""
+    monkeypatch.setattr("fairlead.client.watching.MAX_FRAME", 100_000)
+    endless = [chunk(b"x" * 50_000)] * 40
+    frames, error = await watch_pieces(STREAM, chunk(b'{"type":"ADDED","object":{}}\n{"'), *endless)
+    assert len(frames) == 1
+    assert isinstance(error, WatchBroken)
+    assert "longer than 100,000 bytes" in str(error)
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+@pytest.mark.parametrize("code", [200, 500])
+async def test_a_body_without_end_is_cut_and_not_requested_again(method, code, raw_server, transport, monkeypatch):
+    cut = asyncio.Event()
+
+    async def endless(raw_server, reader, writer):
+        await raw_server.request(reader)
+        writer.write(STREAM.replace(b"200", str(code).encode()))
+        try:
+            for _ in range(200):  # "without end" for a limit of ten
+                writer.write(chunk(b"x" * 100_000))
+                await writer.drain()
+            writer.write(b"0\r\n\r\n")
+        finally:
+            cut.set()
+
+    await raw_server.start(endless)
+    monkeypatch.setattr("fairlead.client.http.MAX_BODY", 1_000_000)
+    with pytest.raises(UnusableAnswer, match="longer than 1,000,000 bytes"):
+        await transport(raw_server.url).request(HttpRequest(method, "/", body=b"{}", timeout=60))
+    await asyncio.wait_for(cut.wait(), 60)
+    with pytest.raises(UnusableAnswer):
+        await Client(transport(raw_server.url), World()).kinds()
+    assert len(raw_server.requests) == 2
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "GZIP"])
+async def test_a_compressed_answer_is_rejected_before_it_is_decompressed(encoding, raw_server, transport):
+    bomb = gzip.compress(b"0" * 10_000_000)
+
+    async def compressed(raw_server, reader, writer):
+        while True:
+            _, headers, _ = await raw_server.request(reader)
+            assert headers["accept-encoding"] == "identity"
+            head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(bomb)}\r\n\r\n"
+            writer.write(head.encode() + bomb)
+
+    await raw_server.start(compressed)
+    server = transport(raw_server.url)
+    with pytest.raises(UnusableAnswer, match=f"Content-Encoding {encoding}"):
+        await server.request(HttpRequest("GET", "/"))
+    with pytest.raises(UnusableAnswer, match="switch off compression"):
+        await server.stream(HttpRequest("GET", "/"))
+    client = Client(server, World())
+    client._discovery._served[ConfigMap.key] = ServedKind(ConfigMap, frozenset(), frozenset())
+    with pytest.raises(UnknownOutcome):
+        await client.delete(ConfigMap, "a", "n")
+
+
 async def test_a_watch_without_the_last_chunk_raises_an_error(watch_pieces):
     frames, error = await watch_pieces(STREAM, chunk(b'{"type":"ADDED","object":{}}\n'))
     assert len(frames) == 1
@@ -393,6 +455,19 @@ async def test_credentials_are_sent_over_http_only_to_localhost(raw_server, tran
     with pytest.raises(CredentialsError, match="use https"):
         await remote_transport.request(HttpRequest("GET", "/"))
     assert len(raw_server.requests) == 1
+
+
+async def test_credentials_do_not_pass_a_proxy_on_another_host_in_plain_http(raw_server, transport):
+    """The server is on loopback, so plain http would be allowed. The proxy would receive the token."""
+    await raw_server.start(always_respond_ok)
+    token = StaticCredentials.token("secret")
+    for proxy in ("http://proxy.example:3128", "https://proxy.example:3128"):
+        with pytest.raises(CredentialsError, match=r"proxy\.example:3128 would receive .* use https for the server"):
+            await transport(raw_server.url, token, proxy_url=proxy).request(HttpRequest("GET", "/"))
+    assert raw_server.requests == []
+    assert (
+        await transport(raw_server.url, token, proxy_url=raw_server.url).request(HttpRequest("GET", "/"))
+    ).status == 200
 
 
 def test_repr_contains_no_secrets():

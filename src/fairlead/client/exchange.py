@@ -30,7 +30,7 @@ from fairlead.api.world import World
 from fairlead.client import statuses
 from fairlead.client.answers import SUCCESS
 from fairlead.client.credentials import CredentialsError
-from fairlead.client.transport import NotSent, Response, Stream, Transport
+from fairlead.client.transport import NotSent, Response, Stream, Transport, UnusableAnswer
 
 T = TypeVar("T")
 
@@ -107,7 +107,8 @@ class Exchange:
             try:
                 response = await self._send_once(request)
             except OSError as error:
-                if request.writes or isinstance(error, TimeoutError | CredentialsError) or attempt >= MAX_ATTEMPTS:
+                is_lasting = isinstance(error, TimeoutError | CredentialsError | UnusableAnswer)
+                if request.writes or is_lasting or attempt >= MAX_ATTEMPTS:
                     raise
                 wait = RETRY_BASE * 2**attempt * self._world.random.random()
             else:

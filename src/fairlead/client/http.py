@@ -16,14 +16,19 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from fairlead.api.requests import HttpRequest
+from fairlead.api.text import printable
 from fairlead.client.access import Cluster
 from fairlead.client.credentials import Credentials, CredentialsError, Identity, StaticCredentials
-from fairlead.client.transport import NotSent
+from fairlead.client.transport import NotSent, UnusableAnswer
 
 CONNECT_TIMEOUT = 10.0  # seconds for DNS, TCP and TLS; a reachable server needs less than one
 IDLE_TIMEOUT = 30.0  # seconds; servers close idle connections after 90 s
 KEEP_ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}  # detects a dead peer in half a minute
+# A page of 500 objects of the largest size that etcd stores (1.5 MiB) fits. A body without end is cut.
+MAX_BODY = 2**30
 READ_BUFFER = 2**20  # bytes that are buffered of a stream before reading stops
+
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,8 @@ class HttpTransport:
 
     Does not: follow redirects, store cookies, or use a proxy other than the cluster's.
 
-    Raises: ValueError if the server's address is invalid; `CredentialsError` if there are no credentials.
+    Raises: ValueError if the server's address is invalid; `CredentialsError` if there are no credentials;
+    `UnusableAnswer` if a body is longer than 1 GiB, or compressed.
     """
 
     def __init__(self, cluster: Cluster, credentials: Credentials | None = None) -> None:
@@ -78,12 +84,14 @@ class HttpTransport:
         self._cluster = cluster
         self._base = cluster.server.rstrip("/")
         self._tls = url.scheme == "https"
-        self._sends_plaintext = not self._tls and url.hostname not in {"localhost", "127.0.0.1", "::1"}
+        self._sends_plaintext = not self._tls and url.hostname not in _THIS_MACHINE
         # Split off the credentials, because aiohttp's errors contain the address.
         proxy = URL(cluster.proxy_url or "")
         secret = b64encode(f"{proxy.user}:{proxy.password or ''}".encode()).decode()
         self._proxy_headers = {"Proxy-Authorization": f"Basic {secret}"} if proxy.user else None
         self._proxy = proxy.with_user(None) if cluster.proxy_url else None
+        # A proxy forwards https through a tunnel, and receives plain http with all its headers.
+        self._shows_proxy = not self._tls and self._proxy is not None and self._proxy.host not in _THIS_MACHINE
         self._credentials: Credentials = credentials or StaticCredentials()
         self._context: ssl.SSLContext | None = None
         self._context_for: tuple[bytes | None, bytes | None] | None = None
@@ -97,7 +105,7 @@ class HttpTransport:
             async with asyncio.timeout_at(deadline):
                 response = await self._send(identity, request)
                 try:
-                    content = await response.read()
+                    content = await _read_body(response)
                 finally:
                     response.release()
         except aiohttp.ClientError as error:
@@ -130,6 +138,11 @@ class HttpTransport:
             ) from error
         if identity.authorization and self._sends_plaintext:
             raise CredentialsError(f"{self._base} would receive the credentials unencrypted: use https")
+        if identity.authorization and self._shows_proxy:
+            raise CredentialsError(
+                f"the proxy {self._proxy} would receive the credentials for {self._base} unencrypted: use https for "
+                f"the server, or remove proxy-url"
+            )
         return identity
 
     async def _send(self, identity: Identity, request: HttpRequest) -> aiohttp.ClientResponse:
@@ -153,6 +166,13 @@ class HttpTransport:
             proxy=self._proxy,
             proxy_headers=self._proxy_headers,
         )
+        encoding = response.headers.get("Content-Encoding", "identity")
+        if encoding.lower() != "identity":  # A few kilobytes can decompress to gigabytes.
+            response.close()
+            raise UnusableAnswer(
+                f"{self._base} answered with Content-Encoding {printable(encoding)}, although the client asked for "
+                f"none: switch off compression in the proxy before the server"
+            )
         if response.status == 401:
             self._credentials.on_unauthorized(identity)
         return response
@@ -167,6 +187,7 @@ class HttpTransport:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 # Decompression costs CPU time, and the cluster's network is cheaper.
                 headers={"Accept-Encoding": "identity"},
+                auto_decompress=False,
                 skip_auto_headers=("User-Agent", "Content-Type"),
                 middlewares=(_send_at_most_once,),
                 read_bufsize=READ_BUFFER,
@@ -215,6 +236,20 @@ def tls_context(cluster: Cluster, identity: Identity) -> ssl.SSLContext:
                     "belong together, and the key must have no password"
                 ) from error
     return context
+
+
+async def _read_body(response: aiohttp.ClientResponse) -> bytes:
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > MAX_BODY:
+            response.close()  # Closes the connection too, so the rest of the body is not read.
+            raise UnusableAnswer(
+                f"the answer of {response.url.origin()} is longer than {MAX_BODY:,} bytes: list with a limit, and "
+                f"check the server's address"
+            )
+    return b"".join(parts)
 
 
 def _deadline(timeout: float | None) -> float | None:

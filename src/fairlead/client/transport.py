@@ -56,7 +56,7 @@ class Transport(Protocol):
     Does not guarantee: retries or redirects. A response with an error status is returned like any other.
 
     Raises: `NotSent` (an OSError) if the server certainly did not receive the request. Any other OSError, and
-    TimeoutError, mean that the server may have received the request.
+    TimeoutError, mean that the server may have received the request. One of them is `UnusableAnswer`.
     """
 
     async def request(self, request: HttpRequest) -> Response:
@@ -73,3 +73,10 @@ class Transport(Protocol):
 
 class NotSent(ConnectionError):
     """The request never reached the server, so a write did not happen. Check the address and retry."""
+
+
+class UnusableAnswer(ConnectionError):
+    """The answer is larger than the client accepts, or compressed although the client did not ask for it.
+
+    A retry would receive the same answer, so there is none. Check the server's address and the proxies on the way.
+    """

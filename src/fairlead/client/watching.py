@@ -13,6 +13,9 @@ from fairlead.client.transport import Stream
 
 T = TypeVar("T")
 
+# Ten times the largest object that etcd stores (1.5 MiB). A frame without end is cut.
+MAX_FRAME = 2**24
+
 
 class Frame(NamedTuple):
     """One event of a watch: ADDED, MODIFIED, DELETED or BOOKMARK, and a copy of the object's JSON."""
@@ -33,20 +36,30 @@ class WatchSilent(WatchBroken):
 
 
 class FrameSplitter:
-    """Splits chunks of bytes into lines at `\\n`. Other line breaks, such as U+0085, are text inside a frame."""
+    """Splits chunks of bytes into lines at `\\n`. Other line breaks, such as U+0085, are text inside a frame.
+
+    Raises: WatchBroken if a frame is longer than MAX_FRAME, which also bounds the memory of an incomplete frame.
+    """
 
     def __init__(self) -> None:
         self._partial: list[bytes] = []
+        self._partial_size = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Return the frames that are complete with `chunk`. The cost is linear in the bytes, also for large frames."""
-        if b"\n" not in chunk:
-            self._partial.append(chunk)
-            return []
         first, *lines = chunk.split(b"\n")
-        lines.insert(0, b"".join([*self._partial, first]))
+        self._partial_size += len(first)
+        if self._partial_size > MAX_FRAME:
+            raise WatchBroken(
+                f"a frame of the watch is longer than {MAX_FRAME:,} bytes: check the server's address and the proxies "
+                f"on the way"
+            )
+        self._partial.append(first)
+        if not lines:
+            return []
+        lines.insert(0, b"".join(self._partial))
         rest = lines.pop()
-        self._partial = [rest] if rest else []
+        self._partial, self._partial_size = [rest] if rest else [], len(rest)
         return [line for line in lines if line and not line.isspace()]
 
     @property
