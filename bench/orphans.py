@@ -23,26 +23,26 @@ from support import recording
 
 async def main(options):
     routes, clusters = options.routes, options.clusters
-    bed = fleets.Bed(Server(World()).transport(), "default", World())
+    harness = fleets.FleetHarness(Server(World()).transport(), "default", World())
     names = [f"project-{i}" for i in range(clusters)]
-    await bed.start(*names)
+    await harness.start(*names)
     for name in names:
         for i in range(20):
-            await bed.create_gateway(f"gw-{i}", cluster=name)
+            await harness.create_gateway(f"gw-{i}", cluster=name)
     for i in range(routes):  # one in twenty names a Gateway that is not there
         gateway = "missing" if i % 20 == 0 else f"gw-{i % 20}"
-        await bed.create_route(f"route-{i}", parents=[gateway], cluster=f"cluster-{names[i % clusters]}")
-    for transport in (bed.downstream_transport, *bed.upstream_transports.values()):
+        await harness.create_route(f"route-{i}", parents=[gateway], cluster=f"cluster-{names[i % clusters]}")
+    for transport in (harness.downstream_transport, *harness.upstream_transports.values()):
         transport.requests.clear()
     started = time.perf_counter()
-    plan = await bed.plan(grace=0.0)
+    plan = await harness.plan(grace=0.0)
     took = time.perf_counter() - started
     upstream = Counter(
-        path.split("?")[0] for transport in bed.upstream_transports.values() for _, path, _ in transport.requests
+        path.split("?")[0] for transport in harness.upstream_transports.values() for _, path, _ in transport.requests
     )
-    below = len(bed.downstream_transport.requests)
+    below = len(harness.downstream_transport.requests)
     tracemalloc.start()
-    await bed.plan(grace=0.0)
+    await harness.plan(grace=0.0)
     _, peak = tracemalloc.get_traced_memory()
     print(f"{routes} routes over {clusters} upstream clusters: {len(plan.of(State.ORPHAN))} orphans in {took:.2f} s")
     print(f"requests: {below} downstream, {upstream.total() / clusters:.1f} for each upstream cluster")

@@ -33,7 +33,7 @@ class Jumping:
         return self._inner.monotonic()
 
 
-class Bed:
+class ClockEnvironment:
     """A server, and worlds with independent wall clocks."""
 
     def __init__(self):
@@ -48,11 +48,11 @@ class Bed:
 
 
 @asynccontextmanager
-async def started_bed():
-    bed = Bed()
-    await install_missing(bed.client, [Thing])
-    await bed.client.create(Thing("thing", "default", spec={}))
-    yield bed
+async def started_environment():
+    environment = ClockEnvironment()
+    await install_missing(environment.client, [Thing])
+    await environment.client.create(Thing("thing", "default", spec={}))
+    yield environment
 
 
 def operator(log, who):
@@ -69,14 +69,14 @@ def operator(log, who):
 
 @pytest.mark.parametrize("off", [DAY, -DAY], ids=["ahead", "behind"])
 def test_candidate_with_a_wrong_clock_does_not_take_the_lease(off):
-    async def test(bed):
+    async def test(environment):
         log = []
         async with operator(log, "holder").running(
-            bed.server.transport(), bed.world(), lease_namespace="default"
+            environment.server.transport(), environment.world(), lease_namespace="default"
         ) as holder:
             await asyncio.sleep(5)
             async with operator(log, "candidate").running(
-                bed.server.transport(), bed.world(off), lease_namespace="default"
+                environment.server.transport(), environment.world(off), lease_namespace="default"
             ) as candidate:
                 for _ in range(120):
                     await asyncio.sleep(1)
@@ -84,7 +84,7 @@ def test_candidate_with_a_wrong_clock_does_not_take_the_lease(off):
                     assert candidate.lease.seconds_left() <= 0
         assert set(log) == {"holder"}
 
-    run_in_virtual_time(test, started_bed)
+    run_in_virtual_time(test, started_environment)
 
 
 async def test_candidate_with_a_clock_a_day_ahead_waits_on_each_server(api):
@@ -105,15 +105,15 @@ async def test_candidate_with_a_clock_a_day_ahead_waits_on_each_server(api):
 
 @pytest.mark.parametrize("whose", ["holder", "candidate", "server"])
 def test_clock_jumps_do_not_lose_the_lease(whose):
-    async def test(bed):
-        log, worlds = [], {"holder": bed.world(), "candidate": bed.world()}
-        clocks = {name: world.clock for name, world in worlds.items()} | {"server": bed.server_clock}
+    async def test(environment):
+        log, worlds = [], {"holder": environment.world(), "candidate": environment.world()}
+        clocks = {name: world.clock for name, world in worlds.items()} | {"server": environment.server_clock}
         async with operator(log, "holder").running(
-            bed.server.transport(), worlds["holder"], lease_namespace="default"
+            environment.server.transport(), worlds["holder"], lease_namespace="default"
         ) as holder:
             await asyncio.sleep(5)
             async with operator(log, "candidate").running(
-                bed.server.transport(), worlds["candidate"], lease_namespace="default"
+                environment.server.transport(), worlds["candidate"], lease_namespace="default"
             ) as candidate:
                 for jump in JUMPS * 4:
                     clocks[whose].ahead += jump
@@ -123,17 +123,17 @@ def test_clock_jumps_do_not_lose_the_lease(whose):
                 await asyncio.sleep(10)
                 assert len(log) > before + 5, "and the work goes on"
 
-    run_in_virtual_time(test, started_bed)
+    run_in_virtual_time(test, started_environment)
 
 
 def test_backoff_resync_and_requeue_ignore_wall_clock_jumps():
     def timeline(jumps):
         looks = []
 
-        async def test(bed):
-            world, op = bed.world(), fl.Operator("tester")
+        async def test(environment):
+            world, op = environment.world(), fl.Operator("tester")
             loop = asyncio.get_running_loop()
-            await bed.client.create(Thing("waits", "default", spec={}))
+            await environment.client.create(Thing("waits", "default", spec={}))
 
             @op.reconcile(Thing, resync=100.0)
             async def reconcile(obj, ctx):
@@ -142,13 +142,13 @@ def test_backoff_resync_and_requeue_ignore_wall_clock_jumps():
                     raise fl.RequeueAfter(17.0)
                 raise ValueError("again")
 
-            async with op.running(bed.server.transport(), world) as running:
+            async with op.running(environment.server.transport(), world) as running:
                 for jump in jumps:
                     world.clock.ahead += jump
                     await asyncio.sleep(50)
                     assert running.readiness_problems() == {}, "a watch is not stale because the wall clock says so"
 
-        run_in_virtual_time(test, started_bed)
+        run_in_virtual_time(test, started_environment)
         return looks
 
     steady = timeline([0.0] * 8)
@@ -157,26 +157,26 @@ def test_backoff_resync_and_requeue_ignore_wall_clock_jumps():
 
 
 def test_wall_clock_jump_changes_no_condition_and_sends_nothing():
-    async def test(bed):
-        world, op, colour = bed.world(), fl.Operator("tester"), ["red"]
+    async def test(environment):
+        world, op, colour = environment.world(), fl.Operator("tester"), ["red"]
 
         @op.reconcile(Thing)
         async def reconcile(obj, ctx):
             ctx.condition("Red", colour[0] == "red", reason=colour[0])
 
         async def condition():
-            thing = await bed.client.get(Thing, "thing", "default")
+            thing = await environment.client.get(Thing, "thing", "default")
             return next(each for each in thing.status["conditions"] if each["type"] == "Red")
 
-        async with op.running(bed.server.transport(), world) as running:
+        async with op.running(environment.server.transport(), world) as running:
             await running.wait_until_idle()
             first = await condition()
-            version = (await bed.client.get(Thing, "thing", "default")).resource_version
+            version = (await environment.client.get(Thing, "thing", "default")).resource_version
             for jump in JUMPS:
                 world.clock.ahead += jump
                 running.resync()
                 await running.wait_until_idle()
-            assert (await bed.client.get(Thing, "thing", "default")).resource_version == version
+            assert (await environment.client.get(Thing, "thing", "default")).resource_version == version
             world.clock.ahead = -DAY
             colour[0] = "blue"
             running.resync()
@@ -185,22 +185,22 @@ def test_wall_clock_jump_changes_no_condition_and_sends_nothing():
             assert (second["status"], second["reason"]) == ("False", "blue")
             assert second["lastTransitionTime"] < first["lastTransitionTime"], "it has the time of the clock"
 
-    run_in_virtual_time(test, started_bed)
+    run_in_virtual_time(test, started_environment)
 
 
 @pytest.mark.parametrize("jump", [DAY, -DAY], ids=["forwards", "backwards"])
 def test_events_are_written_and_counted_after_a_clock_jump(jump):
-    async def test(bed):
-        world, op = bed.world(), fl.Operator("tester")
+    async def test(environment):
+        world, op = environment.world(), fl.Operator("tester")
 
         @op.reconcile(Thing, resync=20.0)
         async def reconcile(obj, ctx):
             ctx.event("Looked", "at it")
 
         async def counts():
-            return [event["count"] for event in (await bed.client.list(Event, "default")).items]
+            return [event["count"] for event in (await environment.client.list(Event, "default")).items]
 
-        async with op.running(bed.server.transport(), world) as running:
+        async with op.running(environment.server.transport(), world) as running:
             await running.wait_until_idle()
             await asyncio.sleep(100)
             (before,) = await counts()
@@ -209,4 +209,4 @@ def test_events_are_written_and_counted_after_a_clock_jump(jump):
             (after,) = await counts()
             assert after >= before + 3
 
-    run_in_virtual_time(test, started_bed)
+    run_in_virtual_time(test, started_environment)

@@ -1,5 +1,5 @@
 """A workbench in a namespace of its own, on each server."""
 
-from workbench import bench
+from workbench import env
 
-__all__ = ["bench"]
+__all__ = ["env"]

@@ -10,38 +10,38 @@ from fairlead.client.client import PatchType
 from fairlead.writes import ImmutableField, ObjectDeleting, apply, decide, finalizers
 
 
-def service(bench, *ports):
-    return Service("s", bench.namespace, spec={"ports": list(ports)})
+def service(env, *ports):
+    return Service("s", env.namespace, spec={"ports": list(ports)})
 
 
-def pod(bench, *ports):
-    return Pod("p", bench.namespace, spec={"containers": [{"name": "c", "image": "i", "ports": list(ports)}]})
+def pod(env, *ports):
+    return Pod("p", env.namespace, spec={"containers": [{"name": "c", "image": "i", "ports": list(ports)}]})
 
 
-async def test_h54_omitted_list_key_gets_its_default(bench):
-    first = await bench.other.apply(service(bench, {"port": 80}), field_manager="a")
-    again = await bench.other.apply(service(bench, {"port": 80, "protocol": "TCP"}), field_manager="a")
+async def test_h54_omitted_list_key_gets_its_default(env):
+    first = await env.foreign_client.apply(service(env, {"port": 80}), field_manager="a")
+    again = await env.foreign_client.apply(service(env, {"port": 80, "protocol": "TCP"}), field_manager="a")
     assert len(again.spec["ports"]) == 1
     assert again.resource_version != first.resource_version, "the same item, but one more owned field"
     # fairlead: both forms converge.
-    for payload in (service(bench, {"port": 80}), service(bench, {"port": 80, "protocol": "TCP"})):
-        await apply(bench.cached, payload, adopt=True)
-        bench.wire.forget()
-        await apply(bench.cached, payload)
-        assert bench.wire.sent == []
+    for payload in (service(env, {"port": 80}), service(env, {"port": 80, "protocol": "TCP"})):
+        await apply(env.cached_writer, payload, adopt=True)
+        env.faulty_transport.forget_requests()
+        await apply(env.cached_writer, payload)
+        assert env.faulty_transport.sent_requests == []
 
 
-async def test_h55_duplicate_list_keys_are_500_and_not_retried(bench):
+async def test_h55_duplicate_list_keys_are_500_and_not_retried(env):
     with pytest.raises(ApiError, match="duplicate entries for key") as error:
-        await apply(bench.writer, pod(bench, {"containerPort": 80}, {"containerPort": 80, "name": "x"}))
+        await apply(env.writer, pod(env, {"containerPort": 80}, {"containerPort": 80, "name": "x"}))
     assert (error.value.code, error.value.reason) == (500, "")
-    assert bench.wire.writes == ["PATCH"]
+    assert env.faulty_transport.writes == ["PATCH"]
 
 
-async def test_h56_unmarked_list_is_replaced_as_a_whole(bench):
-    made = await bench.other.apply(WIDGET("w", bench.namespace, spec={"lines": ["a"]}), field_manager="a")
-    await bench.merge(made, {"spec": {"lines": ["a", "theirs"]}})
-    after = await bench.other.apply(WIDGET("w", bench.namespace, spec={"lines": ["a"]}), field_manager="a")
+async def test_h56_unmarked_list_is_replaced_as_a_whole(env):
+    made = await env.foreign_client.apply(WIDGET("w", env.namespace, spec={"lines": ["a"]}), field_manager="a")
+    await env.merge_patch(made, {"spec": {"lines": ["a", "theirs"]}})
+    after = await env.foreign_client.apply(WIDGET("w", env.namespace, spec={"lines": ["a"]}), field_manager="a")
     assert after.spec["lines"] == ["a"]
     # fairlead: a decision adds a line beside those of others.
 
@@ -50,75 +50,75 @@ async def test_h56_unmarked_list_is_replaced_as_a_whole(bench):
             draft.spec["lines"].append("mine")
 
     stale = after
-    await bench.merge(made, {"spec": {"lines": ["a", "theirs"]}})
-    assert (await decide(bench.writer, WIDGET, stale, add)).object.spec["lines"] == ["a", "theirs", "mine"]
+    await env.merge_patch(made, {"spec": {"lines": ["a", "theirs"]}})
+    assert (await decide(env.writer, WIDGET, stale, add)).object.spec["lines"] == ["a", "theirs", "mine"]
 
 
-async def test_h57_unknown_field_in_an_apply_is_500_and_not_retried(bench):
+async def test_h57_unknown_field_in_an_apply_is_500_and_not_retried(env):
     with pytest.raises(ApiError, match="field not declared in schema") as error:
-        await apply(bench.writer, WIDGET("w", bench.namespace, spec={"none": 1}))
+        await apply(env.writer, WIDGET("w", env.namespace, spec={"none": 1}))
     assert (error.value.code, error.value.reason) == (500, "")
-    assert bench.wire.writes == ["PATCH"]
+    assert env.faulty_transport.writes == ["PATCH"]
 
 
-async def test_h58_status_at_the_main_endpoint_is_dropped(bench):
-    widget = await bench.widget()
-    assert "status" not in await bench.merge(widget, {"status": {"phase": "x"}})
-    decided = await decide(bench.writer, WIDGET, widget, lambda draft: draft.status.update(phase="x"))
+async def test_h58_status_at_the_main_endpoint_is_dropped(env):
+    widget = await env.widget()
+    assert "status" not in await env.merge_patch(widget, {"status": {"phase": "x"}})
+    decided = await decide(env.writer, WIDGET, widget, lambda draft: draft.status.update(phase="x"))
     assert decided.object.status == {"phase": "x"}
-    naive = await bench.merge(widget, {"spec": {"size": 9}}, subresource="status")
+    naive = await env.merge_patch(widget, {"spec": {"size": 9}}, subresource="status")
     assert naive.spec == {}
 
 
-async def test_h59_finalizer_on_a_deleting_object_is_rejected(bench):
-    widget = await bench.merge(await bench.widget(), {"metadata": {"finalizers": ["a.b/held"]}})
-    deleting = await bench.other.delete(WIDGET, "w", bench.namespace)
+async def test_h59_finalizer_on_a_deleting_object_is_rejected(env):
+    widget = await env.merge_patch(await env.widget(), {"metadata": {"finalizers": ["a.b/held"]}})
+    deleting = await env.foreign_client.delete(WIDGET, "w", env.namespace)
     with pytest.raises(Invalid, match="no new finalizers can be added"):
-        await bench.merge(widget, {"metadata": {"finalizers": ["a.b/held", "a.b/new"]}})
-    bench.wire.forget()
+        await env.merge_patch(widget, {"metadata": {"finalizers": ["a.b/held", "a.b/new"]}})
+    env.faulty_transport.forget_requests()
     with pytest.raises(ObjectDeleting):
-        await finalizers.add(bench.writer, WIDGET, deleting, "a.b/new")
-    assert bench.wire.sent == []
+        await finalizers.add(env.writer, WIDGET, deleting, "a.b/new")
+    assert env.faulty_transport.sent_requests == []
 
 
-async def test_h60_immutable_field_is_reported_or_recreated(bench):
+async def test_h60_immutable_field_is_reported_or_recreated(env):
     def binding(role):
         ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
-        return RoleBinding("rb", bench.namespace, roleRef=ref)
+        return RoleBinding("rb", env.namespace, roleRef=ref)
 
-    old = await apply(bench.writer, binding("view"))
+    old = await apply(env.writer, binding("view"))
     with pytest.raises(Invalid, match="cannot change roleRef"):
-        await bench.other.apply(binding("edit"), field_manager="naive")
+        await env.foreign_client.apply(binding("edit"), field_manager="naive")
     with pytest.raises(ImmutableField):
-        await apply(bench.writer, binding("edit"))
-    assert (await apply(bench.writer, binding("edit"), recreate=True)).uid != old.uid
+        await apply(env.writer, binding("edit"))
+    assert (await apply(env.writer, binding("edit"), recreate=True)).uid != old.uid
 
 
-async def test_h61_two_controller_references_are_rejected(bench):
+async def test_h61_two_controller_references_are_rejected(env):
     def ref(uid, **more):
         return {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": uid, **more}
 
-    body = ConfigMap("c", bench.namespace)
+    body = ConfigMap("c", env.namespace)
     body["metadata"]["ownerReferences"] = [ref("1", controller=True), ref("2", controller=True)]
     with pytest.raises(Invalid, match="Only one reference can have Controller set to true"):
-        await bench.other.create(body)
+        await env.foreign_client.create(body)
     body["metadata"]["ownerReferences"] = [ref("1"), ref("1")]
-    assert len((await bench.other.create(body)).metadata["ownerReferences"]) == 1
+    assert len((await env.foreign_client.create(body)).metadata["ownerReferences"]) == 1
 
 
-async def test_h62_json_patch_test_needs_the_servers_encoding(bench):
-    made = await bench.config_map("c", data={"u": "x?a=1&b=2"})
-    path = f"/api/v1/namespaces/{bench.namespace}/configmaps/c"
+async def test_h62_json_patch_test_needs_the_servers_encoding(env):
+    made = await env.config_map("c", data={"u": "x?a=1&b=2"})
+    path = f"/api/v1/namespaces/{env.namespace}/configmaps/c"
     headers = {"Content-Type": PatchType.JSON}
     plain = b'[{"op":"test","path":"/data/u","value":"x?a=1&b=2"}]'
-    assert (await bench.transport.request(HttpRequest("PATCH", path, headers=headers, body=plain))).status == 422
+    assert (await env.transport.request(HttpRequest("PATCH", path, headers=headers, body=plain))).status == 422
     escaped = plain.replace(b"&", rb"\u0026")
-    assert (await bench.transport.request(HttpRequest("PATCH", path, headers=headers, body=escaped))).status == 200
+    assert (await env.transport.request(HttpRequest("PATCH", path, headers=headers, body=escaped))).status == 200
     # fairlead
 
     def read(draft):
         draft.annotations["seen"] = draft["data"]["u"]
 
-    decided = await decide(bench.writer, ConfigMap, made, read)
+    decided = await decide(env.writer, ConfigMap, made, read)
     assert decided.object.annotations == {"seen": "x?a=1&b=2"}
-    assert bench.wire.writes == ["PATCH"]
+    assert env.faulty_transport.writes == ["PATCH"]

@@ -23,44 +23,53 @@ TOKEN = "a-token-that-is-never-shown"
 
 
 @pytest.fixture
-async def bed(api):
-    bed = fleets.Bed(api.transport(), api.namespace, fleets.manual_world())
-    await bed.start("project-a")
-    yield bed
-    await bed.clean()
+async def harness(api):
+    harness = fleets.FleetHarness(api.transport(), api.namespace, fleets.manual_world())
+    await harness.start("project-a")
+    yield harness
+    await harness.clean()
 
 
 class Shell:
     """A folder with a kubeconfig, and the `fairlead orphans` command that uses it."""
 
-    def __init__(self, bed, folder):
-        self.bed, self.folder = bed, folder
+    def __init__(self, harness, folder):
+        self.harness, self.folder = harness, folder
         self.plan = folder / "plan.json"
-        self.where = ("--kubeconfig", str(folder / "config"), "--downstream", "edge", "--upstream", "project-a=a")
+        self.cluster_arguments = (
+            "--kubeconfig",
+            str(folder / "config"),
+            "--downstream",
+            "edge",
+            "--upstream",
+            "project-a=a",
+        )
         self.env = {**os.environ, "COLUMNS": "200", "HOME": str(folder), "XDG_STATE_HOME": str(folder)}
 
-    async def __call__(self, *args, where=None):
+    async def __call__(self, *args, cluster_arguments=None):
         """Run the command in a thread without a terminal. Return (exit code, stdout, stderr)."""
-        out, errors = io.StringIO(), io.StringIO()
+        stdout, errors = io.StringIO(), io.StringIO()
 
         def run():
             with (
-                contextlib.redirect_stdout(out),
+                contextlib.redirect_stdout(stdout),
                 contextlib.redirect_stderr(errors),
                 pytest.raises(SystemExit) as exit_,
             ):
-                main.main(["orphans", *args, *(self.where if where is None else where)])
+                main.main(
+                    ["orphans", *args, *(self.cluster_arguments if cluster_arguments is None else cluster_arguments)]
+                )
             return exit_.value.code
 
         with mock.patch.dict(os.environ, self.env), mock.patch("sys.stdin", io.StringIO("y\n")):
             status = await asyncio.to_thread(run)
-        output = out.getvalue() + errors.getvalue()
+        output = stdout.getvalue() + errors.getvalue()
         assert "Traceback" not in output
         assert TOKEN not in output
-        return status, out.getvalue(), errors.getvalue()
+        return status, stdout.getvalue(), errors.getvalue()
 
     def command(self, *args):
-        return [sys.executable, "-m", "fairlead", "orphans", *args, *self.where]
+        return [sys.executable, "-m", "fairlead", "orphans", *args, *self.cluster_arguments]
 
     def edit(self, **fields):
         plan = json.loads(self.plan.read_text())
@@ -78,9 +87,9 @@ async def shell(tmp_path):
     world = World()
     servers = {name: Server(world, tokens=[TOKEN]) for name in ("edge", "a")}
     listening = {name: await server.listen() for name, server in servers.items()}
-    bed = fleets.Bed(servers["edge"].transport(), "default", world)
-    await bed.start()
-    await bed.set_upstream("project-a", servers["a"].transport())
+    harness = fleets.FleetHarness(servers["edge"].transport(), "default", world)
+    await harness.start()
+    await harness.set_upstream("project-a", servers["a"].transport())
     clusters = [
         {"name": n, "cluster": {"server": at.url, "certificate-authority-data": base64.b64encode(at.ca).decode()}}
         for n, at in listening.items()
@@ -92,6 +101,6 @@ async def shell(tmp_path):
         "contexts": [{"name": n, "context": {"cluster": n, "user": "me"}} for n in listening],
     }
     (tmp_path / "config").write_text(json.dumps(config))
-    yield Shell(bed, tmp_path)
+    yield Shell(harness, tmp_path)
     for at in listening.values():
         await at.close()

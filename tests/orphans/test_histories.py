@@ -29,8 +29,8 @@ GRACE = 300.0
 MOMENTS = ("now", "during", "late", "last")
 CLUSTERS = ("a", "b")
 PARENTS = ("p", "q", "r")
-SETS = [("p",), ("q",), ("p", "q"), ("r", "p")]
-COPIES = {f"copy-{c}-{'-'.join(ps)}": (c, ps) for c in CLUSTERS for ps in SETS}
+PARENT_SETS = [("p",), ("q",), ("p", "q"), ("r", "p")]
+COPIES = {f"copy-{c}-{'-'.join(ps)}": (c, ps) for c in CLUSTERS for ps in PARENT_SETS}
 
 
 def parents(obj, identity):
@@ -45,11 +45,11 @@ upstream = st.one_of(
     # The transport is partitioned, or leads to a new and empty cluster or to the other one, and is then restored.
     st.tuples(st.sampled_from(["partition", "empty", "crossed", "home"]), cluster),
 )
-copy, some_parents = st.sampled_from(sorted(COPIES)), st.sampled_from(SETS)
+copy, some_parents = st.sampled_from(sorted(COPIES)), st.sampled_from(PARENT_SETS)
 downstream = st.tuples(st.sampled_from(["recreate", "reparent"]), copy, some_parents)
-waits = st.tuples(st.just("wait"), st.sampled_from([1.0, 100.0, 299.0, 300.0, 1000.0]))
+wait_step = st.tuples(st.just("wait"), st.sampled_from([1.0, 100.0, 299.0, 300.0, 1000.0]))
 step = st.one_of(
-    waits,
+    wait_step,
     st.tuples(st.just("restart")),
     st.tuples(st.just("now"), upstream | downstream),
     st.tuples(st.just("during"), upstream),  # before the response to a list of parents
@@ -58,8 +58,8 @@ step = st.one_of(
 )
 
 
-GONE = ("now", ("delete", "a", "p"))
-LONG = ("wait", 400.0)  # a grace and a scan after it
+DELETE_A_PARENT = ("now", ("delete", "a", "p"))
+LONG_WAIT = ("wait", 400.0)  # a grace and a scan after it
 
 
 VARIATIONS = ("young", "apart", "back late", "recreate", "reparent", "flicker", "restart", "away", "away during a scan")
@@ -71,22 +71,24 @@ def scenario(draw, variation):
     The copy and all its parents exist at the beginning, so that scenarios do not affect each other.
     """
     name = draw(copy)
-    home, parent_names = COPIES[name]
-    new_parents = draw(st.sampled_from([names for names in SETS if set(names) - set(parent_names)]))  # not all deleted
-    away = draw(st.sampled_from(["partition", "empty", "crossed"]))
-    orphaned = [("now", ("delete", home, parent_name)) for parent_name in parent_names]
-    first, last = orphaned[0], orphaned[-1]
-    back = ("now", ("create", home, parent_names[0]))
+    home_cluster, parent_names = COPIES[name]
+    new_parents = draw(
+        st.sampled_from([names for names in PARENT_SETS if set(names) - set(parent_names)])
+    )  # not all deleted
+    outage = draw(st.sampled_from(["partition", "empty", "crossed"]))
+    orphaned = [("now", ("delete", home_cluster, parent_name)) for parent_name in parent_names]
+    first_delete, last_delete = orphaned[0], orphaned[-1]
+    recreated = ("now", ("create", home_cluster, parent_names[0]))
     variations = {
         "young": [*orphaned, ("wait", 299.0)],
-        "apart": [first, ("wait", 200.0), last, ("wait", 299.0)],
-        "back late": [*orphaned, ("late", ("create", home, parent_names[0])), LONG],
-        "recreate": [*orphaned, ("last", ("recreate", name, new_parents)), LONG],
-        "reparent": [*orphaned, ("last", ("reparent", name, new_parents)), LONG],
-        "flicker": [*orphaned, ("wait", 299.0), back, ("wait", 61.0), first, ("wait", 299.0)],
-        "restart": [*orphaned, ("wait", 299.0), ("restart",), ("wait", 2.0), back],
-        "away": [("now", (away, home)), LONG, ("now", ("home", home))],
-        "away during a scan": [("during", (away, home)), LONG, ("now", ("home", home))],
+        "apart": [first_delete, ("wait", 200.0), last_delete, ("wait", 299.0)],
+        "back late": [*orphaned, ("late", ("create", home_cluster, parent_names[0])), LONG_WAIT],
+        "recreate": [*orphaned, ("last", ("recreate", name, new_parents)), LONG_WAIT],
+        "reparent": [*orphaned, ("last", ("reparent", name, new_parents)), LONG_WAIT],
+        "flicker": [*orphaned, ("wait", 299.0), recreated, ("wait", 61.0), first_delete, ("wait", 299.0)],
+        "restart": [*orphaned, ("wait", 299.0), ("restart",), ("wait", 2.0), recreated],
+        "away": [("now", (outage, home_cluster)), LONG_WAIT, ("now", ("home", home_cluster))],
+        "away during a scan": [("during", (outage, home_cluster)), LONG_WAIT, ("now", ("home", home_cluster))],
     }
     return [("now", ("reset", name)), ("wait", 1.0), *variations[variation]]
 
@@ -105,11 +107,13 @@ def histories(draw):
 
 
 # In the first scan the transport of cluster a leads to b. Then b is partitioned.
-shared = parent.map(lambda name: [("now", ("delete", "b", name)), ("now", ("partition", "b")), LONG])
+partitioned_histories = parent.map(
+    lambda name: [("now", ("delete", "b", name)), ("now", ("partition", "b")), LONG_WAIT]
+)
 scenes = st.one_of(
     st.tuples(histories(), st.just(False)),
     st.tuples(histories(), st.just(False)),
-    st.tuples(st.tuples(shared, histories()).map(lambda both: both[0] + both[1]), st.just(True)),
+    st.tuples(st.tuples(partitioned_histories, histories()).map(lambda both: both[0] + both[1]), st.just(True)),
 )
 
 
@@ -135,14 +139,18 @@ class ObservedTransport(FaultyTransport):
         return response
 
 
-class History:
+class CollectorHistory:
     def __init__(self, world):
         self.world = world
         down = Server(world)
-        self.up = {name: Server(world) for name in CLUSTERS}
+        self.upstream_servers = {name: Server(world) for name in CLUSTERS}
         self.client = Client(down.transport(), world)
-        self.upstream_clients = {name: Client(server.transport(), world) for name, server in self.up.items()}
-        self.upstream_transports = {name: FaultyTransport(server.transport()) for name, server in self.up.items()}
+        self.upstream_servers = {
+            name: Client(server.transport(), world) for name, server in self.upstream_servers.items()
+        }
+        self.upstream_transports = {
+            name: FaultyTransport(server.transport()) for name, server in self.upstream_servers.items()
+        }
         self.downstream_transport = ObservedTransport(down.transport(), self.client, self.check_deletion)
         self.pending = {}  # by moment
         self.alive = set()  # (cluster, parent)
@@ -176,14 +184,14 @@ class History:
 
     async def run_pending(self, when, copy=""):
         """Run the pending changes of this moment. Changes of a copy wait for the moment of that copy."""
-        waiting = self.pending.pop(when, [])
-        self.pending[when] = [change for change in waiting if change[1] in COPIES and change[1] != copy]
-        for change in (change for change in waiting if change not in self.pending[when]):
+        pending_changes = self.pending.pop(when, [])
+        self.pending[when] = [change for change in pending_changes if change[1] in COPIES and change[1] != copy]
+        for change in (change for change in pending_changes if change not in self.pending[when]):
             self.disturbed = True
             await self.change(*change)
 
-    async def change(self, what, *rest):
-        await getattr(self, what)(*rest)
+    async def change(self, change_type, *change_arguments):
+        await getattr(self, change_type)(*change_arguments)
 
     async def partition(self, cluster):
         self.partitioned.add(cluster)
@@ -194,23 +202,23 @@ class History:
 
     async def crossed(self, cluster):
         self.redirected.add(cluster)
-        self.upstream_transports[cluster].inner = self.up[
+        self.upstream_transports[cluster].inner = self.upstream_servers[
             next(name for name in CLUSTERS if name != cluster)
         ].transport()
 
     async def home(self, cluster):
         self.partitioned.discard(cluster)
         self.redirected.discard(cluster)
-        self.upstream_transports[cluster].inner = self.up[cluster].transport()
+        self.upstream_transports[cluster].inner = self.upstream_servers[cluster].transport()
 
     async def create(self, cluster, name):
         with contextlib.suppress(AlreadyExists):
-            await self.upstream_clients[cluster].create(fl.ConfigMap(name, "default"))
+            await self.upstream_servers[cluster].create(fl.ConfigMap(name, "default"))
             self.alive.add((cluster, name))
 
     async def delete(self, cluster, name):
         with contextlib.suppress(NotFound):
-            await self.upstream_clients[cluster].delete(fl.ConfigMap, name, "default")
+            await self.upstream_servers[cluster].delete(fl.ConfigMap, name, "default")
             self.alive.discard((cluster, name))
             self.absent.setdefault((cluster, name), self.world.clock.now())
 
@@ -253,70 +261,86 @@ class History:
         return Collector(fleet, [RULE], self.world, store, MemoryJournal(), cap=Cap.parse("100%"))
 
     async def run_collector(self, collector, duration):
-        until = self.world.clock.now() + duration
-        while (remaining := until - self.world.clock.now()) > 0:
+        end = self.world.clock.now() + duration
+        while (remaining := end - self.world.clock.now()) > 0:
             self.disturbed = False
             delay = await collector.scan()
             assert not self.violations
             if not self.disturbed:
                 reached = set(CLUSTERS) - self.partitioned - self.redirected
-                self.absent = {k: at for k, at in self.absent.items() if k not in self.alive or k[0] not in reached}
+                self.absent = {
+                    key: absent_since
+                    for key, absent_since in self.absent.items()
+                    if key not in self.alive or key[0] not in reached
+                }
             await asyncio.sleep(min(delay, remaining))
 
-    async def run(self, steps, crossed):
+    async def run(self, steps, is_crossed):
         for cluster in CLUSTERS:
             for name in PARENTS:
                 await self.create(cluster, name)
         for copy in COPIES:
             await self.create_copy(copy)
         collector = self.start()
-        if crossed:
+        if is_crossed:
             await self.crossed(CLUSTERS[0])
         await self.run_collector(collector, 1)
-        for what, *rest in steps:
-            if what == "now":
-                await self.change(*rest[0])
-            elif what == "restart":
+        for change_type, *change_arguments in steps:
+            if change_type == "now":
+                await self.change(*change_arguments[0])
+            elif change_type == "restart":
                 collector = self.start()
-            elif what == "wait":
-                await self.run_collector(collector, rest[0])
+            elif change_type == "wait":
+                await self.run_collector(collector, change_arguments[0])
             else:
-                self.pending.setdefault(what, []).append(rest[0])
+                self.pending.setdefault(change_type, []).append(change_arguments[0])
         self.pending.clear()
         for cluster in CLUSTERS:
             await self.home(cluster)
         await self.run_collector(collector, 2 * GRACE + 120)
         for obj in (await self.client.list(fl.ConfigMap, "default", labels=f"{PREFIX}cluster-name")).items:
             cluster = obj.labels[f"{PREFIX}cluster-name"].removeprefix("cluster-")
-            living = [name for name in obj["data"]["parents"].split(",") if (cluster, name) in self.alive]
-            assert living, f"{obj.name} is an orphan and still exists"
+            live_parents = [name for name in obj["data"]["parents"].split(",") if (cluster, name) in self.alive]
+            assert live_parents, f"{obj.name} is an orphan and still exists"
 
 
-def redirects(step):
+def is_redirect(step):
     return step[0] in MOMENTS and step[1][0] in ("empty", "crossed")
 
 
 # One example for each guard: the detection of a missing guard must not be random.
-@example(([GONE, ("wait", 299.0)], False))
-@example(([GONE, ("wait", 200.0), ("now", ("delete", "a", "q")), ("wait", 299.0)], False))
-@example(([GONE, ("late", ("create", "a", "p")), LONG], False))
-@example(([GONE, ("last", ("reparent", "copy-a-p", ("q",))), LONG], False))
-@example(([GONE, ("last", ("recreate", "copy-a-p", ("q",))), LONG], False))
-@example(([GONE, ("wait", 299.0), ("now", ("create", "a", "p")), ("wait", 61.0), GONE, ("wait", 299.0)], False))
-@example(([GONE, ("wait", 299.0), ("restart",), ("wait", 2.0), ("now", ("create", "a", "p"))], False))
-@example(([("now", ("empty", "a")), LONG], False))
-@example(([("during", ("empty", "a")), ("wait", 1.0), ("now", ("partition", "a")), LONG], False))
-@example(([LONG], True))
-@example(([("now", ("delete", "b", "p")), ("now", ("partition", "b")), LONG], True))
-@example(([("now", ("partition", "a")), LONG], False))
+@example(([DELETE_A_PARENT, ("wait", 299.0)], False))
+@example(([DELETE_A_PARENT, ("wait", 200.0), ("now", ("delete", "a", "q")), ("wait", 299.0)], False))
+@example(([DELETE_A_PARENT, ("late", ("create", "a", "p")), LONG_WAIT], False))
+@example(([DELETE_A_PARENT, ("last", ("reparent", "copy-a-p", ("q",))), LONG_WAIT], False))
+@example(([DELETE_A_PARENT, ("last", ("recreate", "copy-a-p", ("q",))), LONG_WAIT], False))
+@example(
+    (
+        [
+            DELETE_A_PARENT,
+            ("wait", 299.0),
+            ("now", ("create", "a", "p")),
+            ("wait", 61.0),
+            DELETE_A_PARENT,
+            ("wait", 299.0),
+        ],
+        False,
+    )
+)
+@example(([DELETE_A_PARENT, ("wait", 299.0), ("restart",), ("wait", 2.0), ("now", ("create", "a", "p"))], False))
+@example(([("now", ("empty", "a")), LONG_WAIT], False))
+@example(([("during", ("empty", "a")), ("wait", 1.0), ("now", ("partition", "a")), LONG_WAIT], False))
+@example(([LONG_WAIT], True))
+@example(([("now", ("delete", "b", "p")), ("now", ("partition", "b")), LONG_WAIT], True))
+@example(([("now", ("partition", "a")), LONG_WAIT], False))
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(scenes)
 def test_histories_delete_every_orphan_and_no_copy_with_a_live_parent(scene):
-    steps, crossed = scene
+    steps, is_crossed = scene
 
     async def main():
         # The collector cannot detect that a cluster was replaced before the first scan.
-        known = [step for step in steps if not crossed or not redirects(step)]
-        await History(virtual.world()).run(known, crossed)
+        steps_that_apply = [step for step in steps if not is_crossed or not is_redirect(step)]
+        await CollectorHistory(virtual.world()).run(steps_that_apply, is_crossed)
 
     virtual.run(main())

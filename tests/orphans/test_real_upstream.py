@@ -33,7 +33,7 @@ ClusterRoleBinding = fl.kind("rbac.authorization.k8s.io/v1", "ClusterRoleBinding
 
 
 @pytest.fixture(scope="module")
-def machine():
+def real_server():
     """Start a server for these tests only."""
     with RealServer() as server:
         yield server
@@ -50,154 +50,160 @@ class RealTransport(fleets.FaultyTransport):
 
 
 @pytest.fixture
-async def bed(machine):
+async def harness(real_server):
     """Create an orphan `web` and a copy `kept` with a live parent, and scan both one grace ago."""
-    inner = HttpTransport(Cluster(machine.url, machine.ca_data), StaticCredentials.token(machine.token))
-    bed = fleets.Bed(Server(None).transport(), "default", fleets.manual_world())
-    bed.upstream_transports["project-a"] = RealTransport(inner)
-    await bed.start()
-    await bed.set_upstream("project-a", inner)
+    inner = HttpTransport(Cluster(real_server.url, real_server.ca_data), StaticCredentials.token(real_server.token))
+    harness = fleets.FleetHarness(Server(None).transport(), "default", fleets.manual_world())
+    harness.upstream_transports["project-a"] = RealTransport(inner)
+    await harness.start()
+    await harness.set_upstream("project-a", inner)
     with contextlib.suppress(fl.ApiError):
-        await bed.create_gateway("alive")
-    await bed.create_route()
-    await bed.create_route("kept", parents=["alive"])
-    await bed.collect()
-    bed.clock.forward(GRACE)
-    yield bed
+        await harness.create_gateway("alive")
+    await harness.create_route()
+    await harness.create_route("kept", parents=["alive"])
+    await harness.collect()
+    harness.clock.advance(GRACE)
+    yield harness
     await inner.close()
 
 
 @pytest.fixture
-def transport(bed):
-    return bed.upstream_transports["project-a"]
+def transport(harness):
+    return harness.upstream_transports["project-a"]
 
 
-async def delete(bed, plan):
-    deleter = OrphanDeleter(bed.fleet, bed.evidence, bed.world, bed.journal)
-    return [done.outcome for done in await deleter.delete(plan.of(State.ORPHAN), plan.ambiguous)]
+async def delete(harness, plan):
+    deleter = OrphanDeleter(harness.fleet, harness.evidence, harness.world, harness.journal)
+    return [deletion.outcome for deletion in await deleter.delete(plan.of(State.ORPHAN), plan.ambiguous)]
 
 
-async def check_unknown(bed, before):
+async def check_unknown(harness, plan_before):
     """Check that the orphan of the earlier plan stays and that a new plan has none. Return the reason."""
-    assert [item.candidate.name for item in before.of(State.ORPHAN)] == ["web"]
-    assert await delete(bed, before) == [DeletionOutcome.LEFT]
-    now = await bed.plan()
+    assert [item.candidate.name for item in plan_before.of(State.ORPHAN)] == ["web"]
+    assert await delete(harness, plan_before) == [DeletionOutcome.LEFT]
+    now = await harness.plan()
     assert [item.verdict.state for item in now.items] == [State.REFUSED, State.REFUSED]
-    assert await delete(bed, now) == []
-    assert await bed.find("web")
-    assert await bed.find("kept")
-    assert not bed.journal
+    assert await delete(harness, now) == []
+    assert await harness.find("web")
+    assert await harness.find("kept")
+    assert not harness.journal
     return now.items[0].verdict.why
 
 
-async def check_known_again(bed):
-    assert [(one.item.candidate.name, one.outcome) for one in await bed.collect()] == [("web", DeletionOutcome.DELETED)]
-    assert await bed.find("kept")
+async def check_known_again(harness):
+    assert [(deletion.item.candidate.name, deletion.outcome) for deletion in await harness.collect()] == [
+        ("web", DeletionOutcome.DELETED)
+    ]
+    assert await harness.find("kept")
 
 
-async def test_killed_upstream_is_not_treated_as_empty(bed, machine):
-    before = await bed.plan()
-    machine.crash()
+async def test_killed_upstream_is_not_treated_as_empty(harness, real_server):
+    plan_before = await harness.plan()
+    real_server.crash()
     try:
-        why = await check_unknown(bed, before)
+        why = await check_unknown(harness, plan_before)
     finally:
-        machine.recover()
+        real_server.recover()
     assert "its identity cannot be read" in why
-    await check_known_again(bed)
+    await check_known_again(harness)
 
 
-async def test_upstream_killed_between_two_pages_is_not_treated_as_empty(bed, transport, machine, monkeypatch):
-    await bed.create_gateway("another")
+async def test_upstream_killed_between_two_pages_is_not_treated_as_empty(harness, transport, real_server, monkeypatch):
+    await harness.create_gateway("another")
     monkeypatch.setattr(looks, "PAGE_SIZE", 1)
     paths = []
 
-    def kill(method, path, query):
+    def kill_server(method, path, query):
         if "gateways" in path and "continue" in query and not paths:
             paths.append(path)
-            machine.crash()
+            real_server.crash()
 
-    transport.fault = kill
+    transport.fault = kill_server
     try:
-        plan = await bed.plan()
+        plan = await harness.plan()
     finally:
-        machine.recover()
+        real_server.recover()
     assert paths
     assert [item.verdict.state for item in plan.items] == [State.REFUSED, State.REFUSED]
-    await check_known_again(bed)
-    await bed.delete_gateway("another")
+    await check_known_again(harness)
+    await harness.delete_gateway("another")
 
 
-async def test_upstream_that_times_out_is_not_treated_as_empty(bed, transport, machine):
-    before = await bed.plan()
+async def test_upstream_that_times_out_is_not_treated_as_empty(harness, transport, real_server):
+    plan_before = await harness.plan()
     transport.timeout = 0.5
-    for pid in machine.pids:
+    for pid in real_server.pids:
         os.kill(pid, signal.SIGSTOP)
     try:
-        await check_unknown(bed, before)
+        await check_unknown(harness, plan_before)
     finally:
-        for pid in machine.pids:
+        for pid in real_server.pids:
             os.kill(pid, signal.SIGCONT)
     transport.timeout = None
-    await check_known_again(bed)
+    await check_known_again(harness)
 
 
 @pytest.mark.parametrize("allowed", [[], ["namespaces"]])
-async def test_upstream_that_forbids_access_is_not_treated_as_empty(bed, transport, allowed):
+async def test_upstream_that_forbids_access_is_not_treated_as_empty(harness, transport, allowed):
     """RBAC forbids everything except discovery, and then only Gateways."""
     name = f"nobody-{len(allowed)}"
     rules = [{"apiGroups": [""], "resources": allowed, "verbs": ["get"]}] if allowed else []
     subject = {"kind": "User", "name": name, "apiGroup": ClusterRole.group}
     role = {"kind": "ClusterRole", "name": name, "apiGroup": ClusterRole.group}
-    await bed.up["project-a"].create(fl.Object({**ClusterRole(name), "rules": rules}))
-    await bed.up["project-a"].create(fl.Object({**ClusterRoleBinding(name), "roleRef": role, "subjects": [subject]}))
-    before = await bed.plan()
+    await harness.upstream_clients["project-a"].create(fl.Object({**ClusterRole(name), "rules": rules}))
+    await harness.upstream_clients["project-a"].create(
+        fl.Object({**ClusterRoleBinding(name), "roleRef": role, "subjects": [subject]})
+    )
+    plan_before = await harness.plan()
     transport.user = name
-    why = await check_unknown(bed, before)
+    why = await check_unknown(harness, plan_before)
     assert "is forbidden" in why
     assert ("gateways cannot be read" in why) is bool(allowed)
     transport.user = ""
-    await check_known_again(bed)
+    await check_known_again(harness)
 
 
 @contextlib.contextmanager
-def empty_store(machine):
+def empty_store(real_server):
     """Run the server at the same address with an empty store, like a restart that lost its disk."""
-    backup = machine.data.with_name("backup")
-    machine.crash()
-    machine.data.rename(backup)
+    backup = real_server.data.with_name("backup")
+    real_server.crash()
+    real_server.data.rename(backup)
     try:
-        machine.recover()
+        real_server.recover()
         yield
     finally:
-        machine.crash()
-        shutil.rmtree(machine.data)
-        backup.rename(machine.data)
-        machine.recover()
+        real_server.crash()
+        shutil.rmtree(real_server.data)
+        backup.rename(real_server.data)
+        real_server.recover()
 
 
-async def test_upstream_with_an_empty_store_after_a_restart_is_another_cluster(bed, machine):
-    before = await bed.plan()
-    with empty_store(machine):
-        assert "another cluster than before" in await check_unknown(bed, before)
-        await fleets.install(bed.up["project-a"])  # The result is the same when the server has the CRD and no Gateways.
-        assert (await bed.up["project-a"].list(Gateway)).items == []
-        bed.clock.forward(GRACE)
-        assert "another cluster than before" in await check_unknown(bed, before)
-    await check_known_again(bed)
+async def test_upstream_with_an_empty_store_after_a_restart_is_another_cluster(harness, real_server):
+    plan_before = await harness.plan()
+    with empty_store(real_server):
+        assert "another cluster than before" in await check_unknown(harness, plan_before)
+        await fleets.install(
+            harness.upstream_clients["project-a"]
+        )  # The result is the same when the server has the CRD and no Gateways.
+        assert (await harness.upstream_clients["project-a"].list(Gateway)).items == []
+        harness.clock.advance(GRACE)
+        assert "another cluster than before" in await check_unknown(harness, plan_before)
+    await check_known_again(harness)
 
 
-async def test_real_upstream_replaced_during_a_scan_is_unknown(bed, transport):
-    real, other = transport.inner, Server(None).transport()
-    await fleets.install(Client(other, bed.world))
+async def test_real_upstream_replaced_during_a_scan_is_unknown(harness, transport):
+    real_transport, other_transport = transport.inner, Server(None).transport()
+    await fleets.install(Client(other_transport, harness.world))
 
-    def replace(method, path, query):
+    def replace_server(method, path, query):
         if "gateways" in path:
-            transport.inner = other
+            transport.inner = other_transport
 
-    transport.fault = replace
-    plan = await bed.plan()
+    transport.fault = replace_server
+    plan = await harness.plan()
     assert [item.verdict.state for item in plan.items] == [State.REFUSED, State.REFUSED]
     assert "another cluster than before" in plan.items[0].verdict.why
     transport.clear_fault()
-    transport.inner = real
-    await check_known_again(bed)
+    transport.inner = real_transport
+    await check_known_again(harness)

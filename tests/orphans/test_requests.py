@@ -11,38 +11,39 @@ CLUSTERS = max(4, ROUTES // 200)
 GATEWAYS, PAGE_SIZE = 20, 500
 
 
-async def test_requests_of_a_plan_grow_with_pages_and_clusters_only(bed):
+async def test_requests_of_a_plan_grow_with_pages_and_clusters_only(harness):
     names = ["project-a", *(f"project-{i}" for i in range(1, CLUSTERS))]
     for name in names[1:]:
-        await bed.set_upstream(name)
+        await harness.set_upstream(name)
     for name in names:
         for i in range(GATEWAYS):
-            await bed.create_gateway(f"gw-{i}", cluster=name)
-    created, costs = 0, []
+            await harness.create_gateway(f"gw-{i}", cluster=name)
+    created, request_counts = 0, []
     for count in (ROUTES // 4, ROUTES):
         for start in range(created, count, 50):
-            await asyncio.gather(*(create_route(bed, names, i) for i in range(start, min(start + 50, count))))
+            await asyncio.gather(*(create_route(harness, names, i) for i in range(start, min(start + 50, count))))
         created = count
-        for transport in (bed.downstream_transport, *bed.upstream_transports.values()):
+        for transport in (harness.downstream_transport, *harness.upstream_transports.values()):
             transport.requests.clear()
-        plan = await bed.plan(grace=0.0)
+        plan = await harness.plan(grace=0.0)
         assert len(plan.of(State.ORPHAN)) == len(range(0, count, GATEWAYS))
-        costs.append(
+        request_counts.append(
             (
-                len(bed.downstream_transport.requests),
-                {len(transport.requests) for transport in bed.upstream_transports.values()},
+                len(harness.downstream_transport.requests),
+                {len(transport.requests) for transport in harness.upstream_transports.values()},
             )
         )
-    (few, per_cluster), (many, per_cluster_later) = costs
+    (first_count, per_cluster), (later_count, per_cluster_later) = request_counts
     print(
-        f"{ROUTES} routes, {CLUSTERS} clusters: {many} requests downstream, {max(per_cluster_later)} for each upstream"
+        f"{ROUTES} routes, {CLUSTERS} clusters: {later_count} requests downstream, "
+        f"{max(per_cluster_later)} for each upstream"
     )
     assert per_cluster_later == per_cluster
     assert max(per_cluster) <= 8
-    assert many - few <= ROUTES / PAGE_SIZE
+    assert later_count - first_count <= ROUTES / PAGE_SIZE
 
 
-async def create_route(bed, names, i):
+async def create_route(harness, names, i):
     """Create a route. One in twenty names a missing Gateway."""
     gateway = f"gw-{i % GATEWAYS}" if i % GATEWAYS else "missing"
-    await bed.create_route(f"route-{i}", parents=[gateway], cluster=f"cluster-{names[i % len(names)]}")
+    await harness.create_route(f"route-{i}", parents=[gateway], cluster=f"cluster-{names[i % len(names)]}")

@@ -33,59 +33,61 @@ async def wait_for(condition):
 
 
 async def get_evidence(shell):
-    stored = await shell.bed.find("fairlead-orphans", fl.ConfigMap)
+    evidence_config_map = await shell.harness.find("fairlead-orphans", fl.ConfigMap)
     absent = (
-        json.loads(stored["data"]["evidence.json"])["clusters"].get("project-a", {}).get("absent") if stored else None
+        json.loads(evidence_config_map["data"]["evidence.json"])["clusters"].get("project-a", {}).get("absent")
+        if evidence_config_map
+        else None
     )
     return absent and absent[0]
 
 
 async def test_watch_deletes_orphans_and_exits_on_sigterm(shell):
-    await shell.bed.create_gateway("alive")
-    await shell.bed.create_route("kept", parents=["alive"])
-    await shell.bed.create_route("orphan")
+    await shell.harness.create_gateway("alive")
+    await shell.harness.create_route("kept", parents=["alive"])
+    await shell.harness.create_route("orphan")
     async with run_watch(shell, "--grace", "1s"):
         await wait_for(lambda: is_gone(shell, "orphan"))
-    assert await shell.bed.find("kept")
+    assert await shell.harness.find("kept")
     (journal,) = (shell.folder / "fairlead").glob("*.journal")
     assert [json.loads(line)["what"] for line in journal.read_text().splitlines()] == ["deleting", "deleted"]
 
 
 async def test_restarted_watch_uses_the_evidence_of_the_first_run(shell):
-    await shell.bed.create_route("orphan")
+    await shell.harness.create_route("orphan")
     async with run_watch(shell, "--no-leader-elect"):
-        seen = await wait_for(lambda: get_evidence(shell))
-    assert await shell.bed.find("orphan")
+        first_evidence = await wait_for(lambda: get_evidence(shell))
+    assert await shell.harness.find("orphan")
     async with run_watch(shell, "--no-leader-elect", "--grace", "1s"):
         await wait_for(lambda: is_gone(shell, "orphan"))
     (journal,) = (shell.folder / "fairlead").glob("*.journal")
-    assert json.loads(journal.read_text().splitlines()[0])["since"] == seen[4][:19] + "Z"
+    assert json.loads(journal.read_text().splitlines()[0])["since"] == first_evidence[4][:19] + "Z"
 
 
 async def test_second_replica_takes_over_when_the_leader_stops(shell):
-    async with run_watch(shell, "--grace", "1s") as first:
+    async with run_watch(shell, "--grace", "1s") as first_process:
         holder = await wait_for(lambda: get_leader(shell))
         async with run_watch(shell, "--grace", "1s"):
-            await shell.bed.create_route("one")
+            await shell.harness.create_route("one")
             await wait_for(lambda: is_gone(shell, "one"))
             assert await get_leader(shell) == holder
-            first.terminate()  # it releases the lease
-            await first.wait()
-            await shell.bed.create_route("two", parents=["other"])
+            first_process.terminate()  # it releases the lease
+            await first_process.wait()
+            await shell.harness.create_route("two", parents=["other"])
             await wait_for(lambda: is_gone(shell, "two"))
             assert await get_leader(shell) != holder
     (journal,) = (shell.folder / "fairlead").glob("*.journal")
-    done = [json.loads(line) for line in journal.read_text().splitlines()]
-    assert [(entry["what"], entry["name"]) for entry in done if entry["what"] == "deleted"] == [
+    deletion = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert [(entry["what"], entry["name"]) for entry in deletion if entry["what"] == "deleted"] == [
         ("deleted", "one"),
         ("deleted", "two"),
     ]
 
 
 async def get_leader(shell):
-    lease = await shell.bed.find("fairlead-orphans", Lease)
+    lease = await shell.harness.find("fairlead-orphans", Lease)
     return lease and lease.spec.get("holderIdentity")
 
 
 async def is_gone(shell, name):
-    return await shell.bed.find(name) is None
+    return await shell.harness.find(name) is None

@@ -33,17 +33,17 @@ class ManualClock:
     """A clock that moves only when a test calls `forward`."""
 
     def __init__(self, start=1_767_225_600.0):
-        self.wall, self.count = start, 0.0
+        self.wall_time, self.monotonic_time = start, 0.0
 
     def now(self):
-        return self.wall
+        return self.wall_time
 
     def monotonic(self):
-        return self.count
+        return self.monotonic_time
 
-    def forward(self, seconds):
-        self.wall += seconds
-        self.count += seconds
+    def advance(self, seconds):
+        self.wall_time += seconds
+        self.monotonic_time += seconds
 
 
 class FaultyTransport:
@@ -113,21 +113,21 @@ async def install(client):
             await asyncio.sleep(0.05)
 
 
-class Bed:
+class FleetHarness:
     """A fleet with its evidence, and clients that change objects in every cluster."""
 
     def __init__(self, downstream, namespace, world):
         self.namespace, self.world, self.clock = namespace, world, world.clock
         self.downstream_transport = FaultyTransport(downstream)
-        self.down = Client(self.downstream_transport, world, user_agent="test")
-        self.upstream_transports, self.up = {}, {}
+        self.downstream_client = Client(self.downstream_transport, world, user_agent="test")
+        self.upstream_transports, self.upstream_clients = {}, {}
         self.retired = frozenset()
         self.rules = shipped_rules()
         self.journal = MemoryJournal()
         self.evidence = None
 
     async def start(self, *upstreams):
-        await install(self.down)
+        await install(self.downstream_client)
         for name in upstreams:
             await self.set_upstream(name)
         self.evidence = Evidence(self.world, await self.fleet.downstream.uid())
@@ -141,7 +141,7 @@ class Bed:
             self.upstream_transports[name].inner = inner
         else:
             self.upstream_transports[name] = FaultyTransport(inner)
-        self.up[name] = Client(inner, self.world)
+        self.upstream_clients[name] = Client(inner, self.world)
 
     @property
     def fleet(self):
@@ -154,41 +154,41 @@ class Bed:
 
     def restart(self):
         """Simulate a new process that knows only the recorded evidence."""
-        recorded = json.loads(json.dumps(self.evidence.to_json()))
+        recorded_evidence = json.loads(json.dumps(self.evidence.to_json()))
         self.evidence = Evidence(self.world, self.evidence.downstream)
-        self.evidence.read(recorded)
+        self.evidence.read(recorded_evidence)
 
     async def create_gateway(self, name="gw", cluster="project-a", namespace="default"):
         listeners = [{"name": "http", "port": 80, "protocol": "HTTP"}]
         spec = {"gatewayClassName": "external", "listeners": listeners}
         with contextlib.suppress(fl.ApiError):
-            await self.up[cluster].create(fl.Namespace(namespace))
-        return await self.up[cluster].create(Gateway(name, namespace, spec=spec))
+            await self.upstream_clients[cluster].create(fl.Namespace(namespace))
+        return await self.upstream_clients[cluster].create(Gateway(name, namespace, spec=spec))
 
     async def delete_gateway(self, name="gw", cluster="project-a", namespace="default"):
-        await self.up[cluster].delete(Gateway, name, namespace)
+        await self.upstream_clients[cluster].delete(Gateway, name, namespace)
 
     async def create_route(
         self, name="web", parents=("gw",), cluster="cluster-project-a", namespace="default", **labels
     ):
         """Create a downstream route with the labels of the original operator. Parents are names or parentRefs."""
-        refs = [{"name": parent} if isinstance(parent, str) else parent for parent in parents]
+        parent_refs = [{"name": parent} if isinstance(parent, str) else parent for parent in parents]
         identity = {"cluster-name": cluster, "group": HTTPRoute.group, "kind": "HTTPRoute", "name": name}
         identity |= {"namespace": namespace, **labels}
-        spec = {"parentRefs": refs} if refs else {}
+        spec = {"parentRefs": parent_refs} if parent_refs else {}
         route_labels = {PREFIX + key: value for key, value in identity.items() if value is not None}
-        return await self.down.create(HTTPRoute(name, self.namespace, labels=route_labels, spec=spec))
+        return await self.downstream_client.create(HTTPRoute(name, self.namespace, labels=route_labels, spec=spec))
 
     async def find(self, name="web", kind=HTTPRoute):
         """Return a downstream object, or None if it does not exist."""
         try:
-            return await self.down.get(kind, name, self.namespace)
+            return await self.downstream_client.get(kind, name, self.namespace)
         except NotFound:
             return None
 
     async def relabel(self, route, **labels):
         patch = {"metadata": {"labels": {PREFIX + key: value for key, value in labels.items()}}}
-        await self.down.patch(HTTPRoute, route, self.namespace, patch, type=PatchType.MERGE)
+        await self.downstream_client.patch(HTTPRoute, route, self.namespace, patch, type=PatchType.MERGE)
 
     async def plan(self, grace=None):
         return await scan(self.fleet, self.rules, self.evidence, grace=grace)
@@ -215,8 +215,8 @@ class Bed:
                 raise failure
         self.downstream_transport.clear_fault()
         for kind in (HTTPRoute, fl.ConfigMap):
-            for obj in (await self.down.list(kind, labels=f"{PREFIX}cluster-name")).items:
-                await self.down.delete(kind, obj.name, obj.namespace)
+            for obj in (await self.downstream_client.list(kind, labels=f"{PREFIX}cluster-name")).items:
+                await self.downstream_client.delete(kind, obj.name, obj.namespace)
 
 
 def manual_world(seed=1):

@@ -23,7 +23,7 @@ _DISCOVERY = re.compile("/apis?(/[^/]+){0,2}")
 WIDGET = kinds.kind("writes.fairlead.test/v1", "Widget")
 
 _TEXT, _INT = {"type": "string"}, {"type": "integer"}
-_KEYED = {
+_LISTENERS = {
     "type": "array",
     "x-kubernetes-list-type": "map",
     "x-kubernetes-list-map-keys": ["name"],
@@ -52,7 +52,7 @@ _SPEC = {
     "size": _INT,
     "note": _TEXT,
     "fixed": {"type": "string", "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "is immutable"}]},
-    "listeners": _KEYED,
+    "listeners": _LISTENERS,
     "tags": {"type": "array", "items": _TEXT, "x-kubernetes-list-type": "set"},
     "lines": {"type": "array", "items": _TEXT},
     "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
@@ -104,31 +104,33 @@ class FaultyTransport:
 
     def __init__(self, transport):
         self.transport = transport
-        self.sent = []  # (method, path with query, decoded body)
-        self.first = []  # coroutine functions; each runs once, before the next write
-        self.then = []  # the same, after the next write
-        self.lost = 0  # the number of answers to writes that are lost
-        self.cancelled = 0  # the number of writes that are cancelled after the server received them
-        self.later = {}  # number of reads -> a coroutine function that runs once after them
+        self.sent_requests = []  # (method, path with query, decoded body)
+        self.before_writes = []  # coroutine functions; each runs once, before the next write
+        self.after_writes = []  # the same, after the next write
+        self.lost_responses = 0  # the number of answers to writes that are lost
+        self.cancelled_writes = 0  # the number of writes that are cancelled after the server received them
+        self.after_read_counts = {}  # number of reads -> a coroutine function that runs once after them
 
     async def request(self, request):
-        if request.method != "GET" and self.first:
-            await self.first.pop(0)()
-        answer = await self.transport.request(request)
-        if request.method != "GET" and self.then:
-            await self.then.pop(0)()
+        if request.method != "GET" and self.before_writes:
+            await self.before_writes.pop(0)()
+        response = await self.transport.request(request)
+        if request.method != "GET" and self.after_writes:
+            await self.after_writes.pop(0)()
         if not _DISCOVERY.fullmatch(request.path):
-            where = f"{request.path}?{urlencode(request.query)}" if request.query else request.path
-            self.sent.append((request.method, where, json.loads(request.body) if request.body else None))
-        if request.method == "GET" and (go := self.later.pop(len(self.reads), None)):
-            await go()
-        if request.method != "GET" and self.lost:
-            self.lost -= 1
+            path_with_query = f"{request.path}?{urlencode(request.query)}" if request.query else request.path
+            self.sent_requests.append(
+                (request.method, path_with_query, json.loads(request.body) if request.body else None)
+            )
+        if request.method == "GET" and (callback := self.after_read_counts.pop(len(self.reads), None)):
+            await callback()
+        if request.method != "GET" and self.lost_responses:
+            self.lost_responses -= 1
             raise ConnectionResetError("the answer was lost")
-        if request.method != "GET" and self.cancelled:
-            self.cancelled -= 1
+        if request.method != "GET" and self.cancelled_writes:
+            self.cancelled_writes -= 1
             raise asyncio.CancelledError
-        return answer
+        return response
 
     async def stream(self, request):
         return await self.transport.stream(request)
@@ -138,17 +140,17 @@ class FaultyTransport:
 
     @property
     def writes(self):
-        return [method for method, _, _ in self.sent if method != "GET"]
+        return [method for method, _, _ in self.sent_requests if method != "GET"]
 
     @property
     def reads(self):
-        return [method for method, _, _ in self.sent if method == "GET"]
+        return [method for method, _, _ in self.sent_requests if method == "GET"]
 
-    def after_reads(self, count, go):
-        self.later[len(self.reads) + count] = go
+    def after_reads(self, count, callback):
+        self.after_read_counts[len(self.reads) + count] = callback
 
-    def forget(self):
-        self.sent.clear()
+    def forget_requests(self):
+        self.sent_requests.clear()
 
 
 class FakeCache:
@@ -186,82 +188,82 @@ class FakeCache:
 
 
 class _OwnWrite:
-    def __init__(self, view, kind, namespace):
-        self._view, self._kind, self._namespace = view, kind, namespace
+    def __init__(self, cache, kind, namespace):
+        self._cache, self._kind, self._namespace = cache, kind, namespace
 
     def record(self, obj):
         if is_removed(obj):
-            self._view.observe_removal(self._kind, obj.name, obj.namespace, obj.uid)
+            self._cache.observe_removal(self._kind, obj.name, obj.namespace, obj.uid)
         else:
-            self._view.put(self._kind, obj)
+            self._cache.put(self._kind, obj)
 
     def record_delete(self, name, uid, obj):
         if obj is not None and not is_removed(obj, by_delete=True):
-            self._view.put(self._kind, obj)
+            self._cache.put(self._kind, obj)
         else:
-            self._view.observe_removal(self._kind, name, self._namespace, uid)
+            self._cache.observe_removal(self._kind, name, self._namespace, uid)
 
 
-class Bench:
+class WriteTestEnvironment:
     """Writers without and with a cache. `other` is the client of another writer."""
 
     def __init__(self, api, transport):
         self.namespace = api.namespace
         self.transport = transport
-        self.wire = FaultyTransport(transport)
+        self.faulty_transport = FaultyTransport(transport)
         self.world = World()
-        self.client = Client(self.wire, self.world)
-        self.other = Client(transport, self.world, user_agent="someone-else")
-        self.view = FakeCache()
+        self.client = Client(self.faulty_transport, self.world)
+        self.foreign_client = Client(transport, self.world, user_agent="someone-else")
+        self.cache = FakeCache()
         self.writer = Writer(self.client, self.world, MANAGER)
-        self.recording = RecordingClient(self.wire, self.world, cache=self.view)
-        self.cached = Writer(self.recording, self.world, MANAGER, self.view)
+        self.recording_client = RecordingClient(self.faulty_transport, self.world, cache=self.cache)
+        self.cached_writer = Writer(self.recording_client, self.world, MANAGER, self.cache)
 
     async def widget(self, name="w", **fields):
         """Create a widget as another writer, and forget the requests."""
         status = fields.pop("status", None)
-        made = await self.other.create(WIDGET(name, self.namespace, **fields), field_manager="maker")
+        created = await self.foreign_client.create(WIDGET(name, self.namespace, **fields), field_manager="maker")
         if status is not None:
             patch = {"status": status}
-            made = await self.merge(made, patch, subresource="status")
-        self.wire.forget()
-        return made
+            created = await self.merge_patch(created, patch, subresource="status")
+        self.faulty_transport.forget_requests()
+        return created
 
     async def config_map(self, name="cm", **fields):
-        made = await self.other.create(ConfigMap(name, self.namespace, **fields), field_manager="maker")
-        self.wire.forget()
-        return made
+        created = await self.foreign_client.create(ConfigMap(name, self.namespace, **fields), field_manager="maker")
+        self.faulty_transport.forget_requests()
+        return created
 
-    async def merge(self, obj, patch, subresource=None, manager="someone"):
+    async def merge_patch(self, obj, patch, subresource=None, manager="someone"):
         """Send a merge patch as another writer."""
-        return await self.other.patch(
+        return await self.foreign_client.patch(
             self.kind_of(obj), obj.name, obj.namespace, patch,
             type=PatchType.MERGE, subresource=subresource, field_manager=manager,
         )  # fmt: skip
 
-    async def live(self, obj):
-        return await self.other.get(self.kind_of(obj), obj.name, obj.namespace)
+    async def get_live(self, obj):
+        return await self.foreign_client.get(self.kind_of(obj), obj.name, obj.namespace)
 
     async def exists(self, obj):
         try:
-            return (await self.live(obj)).uid == obj.uid
+            return (await self.get_live(obj)).uid == obj.uid
         except errors.NotFound:
             return False
 
     async def recreate(self, obj):
         """Delete the object as someone else, and create another one of that name."""
-        await self.other.delete(self.kind_of(obj), obj.name, obj.namespace)
-        again = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
+        await self.foreign_client.delete(self.kind_of(obj), obj.name, obj.namespace)
+        fields = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
         meta = {key: obj.metadata[key] for key in ("name", "namespace", "labels") if key in obj.metadata}
-        return await self.other.create(Object({**again, "metadata": meta}), field_manager="maker")
+        return await self.foreign_client.create(Object({**fields, "metadata": meta}), field_manager="maker")
 
-    async def raw(self, method, path, body=None, kind="json", **query):
+    async def send_raw(self, method, path, body=None, kind="json", **query):
         """Send a request as another writer, and return (status code, decoded body)."""
-        types = {"json": "application/json", "apply": "application/apply-patch+yaml"}
-        headers = {"Content-Type": types.get(kind, f"application/{kind}+json"), "User-Agent": "raw/1"}
+        content_types = {"json": "application/json", "apply": "application/apply-patch+yaml"}
+        headers = {"Content-Type": content_types.get(kind, f"application/{kind}+json"), "User-Agent": "raw/1"}
         data = None if body is None else gojson.dumps(body)
-        answer = await self.transport.request(HttpRequest(method, path, query=query, headers=headers, body=data))
-        return answer.status, json.loads(answer.body)
+        response = await self.transport.request(HttpRequest(method, path, query=query, headers=headers, body=data))
+        return response.status, json.loads(response.body)
 
     @staticmethod
     def kind_of(obj):
@@ -286,8 +288,8 @@ async def install(client):
 
 
 @pytest.fixture
-async def bench(api):
+async def env(api):
     """A bench with a new namespace and the Widget kind."""
-    bench = Bench(api, api.transport())
-    await install(bench.other)
-    return bench
+    env = WriteTestEnvironment(api, api.transport())
+    await install(env.foreign_client)
+    return env

@@ -17,7 +17,7 @@ WIDGETS = "widgets.writes.fairlead.test"  # The full name: other tests leave oth
 
 
 @pytest.fixture
-def fairlead(api, bench, tmp_path):
+def run_fairlead(api, env, tmp_path):
     ca = base64.b64encode(api.ca_data).decode()
     config = {
         "apiVersion": "v1",
@@ -41,36 +41,36 @@ def fairlead(api, bench, tmp_path):
     return run
 
 
-async def test_blame_names_the_owner_of_each_field(bench, fairlead):
-    made = await apply(bench.writer, WIDGET("w", bench.namespace, spec={"listeners": [{"name": "a", "port": 1}]}))
-    await bench.merge(made, {"spec": {"note": "theirs: \x1b[31m", "lines": ["x"]}})
-    for word in (WIDGETS, "widgets.v1.writes.fairlead.test"):
-        done = await fairlead("blame", word, "w")
-        assert done.returncode == 0, done.stderr
-        lines = {line.split("#")[0].strip(): line.partition("# ")[2] for line in done.stdout.splitlines()}
+async def test_blame_names_the_owner_of_each_field(env, run_fairlead):
+    applied = await apply(env.writer, WIDGET("w", env.namespace, spec={"listeners": [{"name": "a", "port": 1}]}))
+    await env.merge_patch(applied, {"spec": {"note": "theirs: \x1b[31m", "lines": ["x"]}})
+    for kind_name in (WIDGETS, "widgets.v1.writes.fairlead.test"):
+        process = await run_fairlead("blame", kind_name, "w")
+        assert process.returncode == 0, process.stderr
+        lines = {line.split("#")[0].strip(): line.partition("# ")[2] for line in process.stdout.splitlines()}
         assert lines["port: 1"].startswith(f"{MANAGER} (Apply, ")
         assert lines["lines:"].startswith("someone (Update, ")
-    assert "\x1b" not in done.stdout
-    assert "managedFields" not in done.stdout
+    assert "\x1b" not in process.stdout
+    assert "managedFields" not in process.stdout
 
 
 @pytest.mark.only("embedded", reason="earlier tests left their own widgets on the real server")
-async def test_kind_is_accepted_by_each_of_its_names(bench, fairlead):
-    await apply(bench.writer, WIDGET("w", bench.namespace, spec={"size": 1}))
-    for word in ("Widget", "widget", "widgets", "widgets.writes.fairlead.test", "widgets.v1.writes.fairlead.test"):
-        done = await fairlead("blame", word, "w")
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "size: 1" in done.stdout
+async def test_kind_is_accepted_by_each_of_its_names(env, run_fairlead):
+    await apply(env.writer, WIDGET("w", env.namespace, spec={"size": 1}))
+    for kind_name in ("Widget", "widget", "widgets", "widgets.writes.fairlead.test", "widgets.v1.writes.fairlead.test"):
+        process = await run_fairlead("blame", kind_name, "w")
+        assert (process.returncode, process.stderr) == (0, "")
+        assert "size: 1" in process.stdout
 
 
-async def test_blame_reports_fights(bench, fairlead):
-    await bench.other.create(WIDGET("w", bench.namespace, spec={"size": 1}), field_manager=MANAGER)
-    await apply(bench.writer, WIDGET("w", bench.namespace, spec={"size": 1}), adopt=True)
-    answer = json.loads((await fairlead("blame", WIDGETS, "w", "-o", "json")).stdout)
-    [fight] = answer["fights"]
+async def test_blame_reports_fights(env, run_fairlead):
+    await env.foreign_client.create(WIDGET("w", env.namespace, spec={"size": 1}), field_manager=MANAGER)
+    await apply(env.writer, WIDGET("w", env.namespace, spec={"size": 1}), adopt=True)
+    response = json.loads((await run_fairlead("blame", WIDGETS, "w", "-o", "json")).stdout)
+    [fight] = response["fights"]
     assert fight["fields"] == [".spec.size"]
     assert "migrate" in fight["why"]
-    [size] = [field for field in answer["fields"] if field["path"] == ".spec.size"]
+    [size] = [field for field in response["fields"] if field["path"] == ".spec.size"]
     assert {owner["operation"] for owner in size["owners"]} == {"Apply", "Update"}
 
 
@@ -98,26 +98,26 @@ def test_blame_reports_fights_through_a_subresource():
     assert (fight.fields, "both own it" in fight.why) == ((".spec.replicas",), True)
 
 
-async def test_blame_reports_managers_that_apply_string_data(bench, fairlead):
-    secret = Secret("s", bench.namespace, stringData={"password": "hunter2"})
-    await bench.other.apply(secret, field_manager="naive")
-    [fight] = json.loads((await fairlead("blame", "secret", "s", "-o", "json")).stdout)["fights"]
+async def test_blame_reports_managers_that_apply_string_data(env, run_fairlead):
+    secret = Secret("s", env.namespace, stringData={"password": "hunter2"})
+    await env.foreign_client.apply(secret, field_manager="naive")
+    [fight] = json.loads((await run_fairlead("blame", "secret", "s", "-o", "json")).stdout)["fights"]
     assert fight["fields"] == [".stringData.password"]
     assert "apply data" in fight["why"]
 
 
-async def test_blame_does_not_show_secrets(bench, fairlead):
-    secret = Secret("s", bench.namespace, stringData={"password": "hunter2"})
+async def test_blame_does_not_show_secrets(env, run_fairlead):
+    secret = Secret("s", env.namespace, stringData={"password": "hunter2"})
     secret["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": '{"password":"hunter2"}'}
-    await bench.other.create(secret)
+    await env.foreign_client.create(secret)
     for output in ("text", "json"):
-        done = await fairlead("blame", "secret", "s", "-o", output)
-        assert "password" in done.stdout
-        assert "hunter2" not in done.stdout
-        assert base64.b64encode(b"hunter2").decode() not in done.stdout
+        process = await run_fairlead("blame", "secret", "s", "-o", output)
+        assert "password" in process.stdout
+        assert "hunter2" not in process.stdout
+        assert base64.b64encode(b"hunter2").decode() not in process.stdout
 
 
-async def test_missing_object_is_reported_in_one_line(bench, fairlead):
+async def test_missing_object_is_reported_in_one_line(env, run_fairlead):
     cases = {
         (WIDGETS, "none"): "there is no Widget none",
         ("nonsense", "x"): "no kind 'nonsense'",
@@ -125,16 +125,18 @@ async def test_missing_object_is_reported_in_one_line(bench, fairlead):
         (WIDGETS, "a/b"): "'a/b' is not the name of a Widget",
     }
     for args, message in cases.items():
-        done = await fairlead("blame", *args)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert message in done.stderr
-        assert len(done.stderr.splitlines()) == 1
+        process = await run_fairlead("blame", *args)
+        assert (process.returncode, process.stdout) == (2, "")
+        assert message in process.stderr
+        assert len(process.stderr.splitlines()) == 1
 
 
-async def test_migrate_moves_a_fleet_and_a_second_run_has_nothing_to_do(bench, fairlead):
-    for n in range(12):
-        await bench.other.create(WIDGET(f"w{n}", bench.namespace, spec={"note": "x", "size": n}), field_manager="old")
-    await bench.widget("theirs", spec={"note": "x"})
+async def test_migrate_moves_a_fleet_and_a_second_run_has_nothing_to_do(env, run_fairlead):
+    for number in range(12):
+        await env.foreign_client.create(
+            WIDGET(f"w{number}", env.namespace, spec={"note": "x", "size": number}), field_manager="old"
+        )
+    await env.widget("theirs", spec={"note": "x"})
     args = (
         "migrate",
         WIDGETS,
@@ -145,49 +147,51 @@ async def test_migrate_moves_a_fleet_and_a_second_run_has_nothing_to_do(bench, f
         "--field",
         "spec.note",
         "-n",
-        bench.namespace,
+        env.namespace,
     )
-    planned = await fairlead(*args, "--dry-run")
+    planned = await run_fairlead(*args, "--dry-run")
     assert "12 would move, 1 had nothing to move, 0 failed" in planned.stdout, planned.stderr
-    done = await fairlead(*args)
-    assert f"Widget {bench.namespace}/w3: .spec.note" in done.stdout
-    assert "12 moved, 1 had nothing to move, 0 failed" in done.stdout
-    assert "0 moved, 13 had nothing to move, 0 failed" in (await fairlead(*args)).stdout
-    after = await apply(bench.writer, WIDGET("w3", bench.namespace, spec={"size": 3}))
+    process = await run_fairlead(*args)
+    assert f"Widget {env.namespace}/w3: .spec.note" in process.stdout
+    assert "12 moved, 1 had nothing to move, 0 failed" in process.stdout
+    assert "0 moved, 13 had nothing to move, 0 failed" in (await run_fairlead(*args)).stdout
+    after = await apply(env.writer, WIDGET("w3", env.namespace, spec={"size": 3}))
     assert after.spec == {"size": 3}
 
 
-async def test_migrate_lists_existing_managers_if_none_matches(bench, fairlead):
-    await bench.widget("w", spec={"note": "x"})
-    args = ("--field", "spec.note", "-n", bench.namespace)
-    done = await fairlead("migrate", WIDGETS, "--from-manager", "makre", *args)
-    assert (done.returncode, done.stdout) == (0, "0 moved, 1 had nothing to move, 0 failed\n")
-    assert done.stderr == "no object has an Update entry of makre; there are: maker (1)\n"
+async def test_migrate_lists_existing_managers_if_none_matches(env, run_fairlead):
+    await env.widget("w", spec={"note": "x"})
+    args = ("--field", "spec.note", "-n", env.namespace)
+    process = await run_fairlead("migrate", WIDGETS, "--from-manager", "makre", *args)
+    assert (process.returncode, process.stdout) == (0, "0 moved, 1 had nothing to move, 0 failed\n")
+    assert process.stderr == "no object has an Update entry of makre; there are: maker (1)\n"
 
 
-async def test_migrate_rejects_an_invalid_target_manager_in_one_line(fairlead):
+async def test_migrate_rejects_an_invalid_target_manager_in_one_line(run_fairlead):
     for args in (("--from-manager", "old", "--to", "kubectl"), ("--from-manager", "kubectl")):
-        done = await fairlead("migrate", WIDGETS, *args, "--field", "spec.note")
-        assert done.returncode == 2
-        assert "--to: the field manager 'kubectl' is special to servers" in done.stderr
-        assert "Traceback" not in done.stderr
+        process = await run_fairlead("migrate", WIDGETS, *args, "--field", "spec.note")
+        assert process.returncode == 2
+        assert "--to: the field manager 'kubectl' is special to servers" in process.stderr
+        assert "Traceback" not in process.stderr
 
 
-async def test_migrate_reports_a_forbidden_list_in_one_line(bench, fairlead):
+async def test_migrate_reports_a_forbidden_list_in_one_line(env, run_fairlead):
     args = ("--from-manager", "old", "--to", MANAGER, "--field", "spec.note", "-n", "No_Such.Namespace/..")
-    done = await fairlead("migrate", WIDGETS, *args)
-    assert done.returncode == 1
-    assert "list of widgets: " in done.stderr
-    assert "Traceback" not in done.stderr
+    process = await run_fairlead("migrate", WIDGETS, *args)
+    assert process.returncode == 1
+    assert "list of widgets: " in process.stderr
+    assert "Traceback" not in process.stderr
 
 
-async def test_release_removes_one_finalizer_from_every_object(bench, fairlead):
+async def test_release_removes_one_finalizer_from_every_object(env, run_fairlead):
     for name, finalizers in {"a": ["x.y/ours", "x.y/theirs"], "b": ["x.y/ours"], "c": ["x.y/theirs"]}.items():
-        made = await bench.widget(name)
-        await bench.merge(made, {"metadata": {"finalizers": finalizers}})
-    done = await fairlead("finalizers", "remove", WIDGETS, "--finalizer", "x.y/ours", "-n", bench.namespace)
-    assert done.stdout == "removed x.y/ours from 2 widgets\n", done.stderr
-    left = {obj.name: obj.finalizers for obj in (await bench.other.list(WIDGET, bench.namespace)).items}
-    assert left == {"a": ["x.y/theirs"], "b": [], "c": ["x.y/theirs"]}
-    done = await fairlead("finalizers", "remove", WIDGETS, "--finalizer", "x.y/ours", "-n", "..")
-    assert (done.returncode != 0, "Traceback" in done.stderr) == (True, False)
+        applied = await env.widget(name)
+        await env.merge_patch(applied, {"metadata": {"finalizers": finalizers}})
+    process = await run_fairlead("finalizers", "remove", WIDGETS, "--finalizer", "x.y/ours", "-n", env.namespace)
+    assert process.stdout == "removed x.y/ours from 2 widgets\n", process.stderr
+    remaining_finalizers = {
+        obj.name: obj.finalizers for obj in (await env.foreign_client.list(WIDGET, env.namespace)).items
+    }
+    assert remaining_finalizers == {"a": ["x.y/theirs"], "b": [], "c": ["x.y/theirs"]}
+    process = await run_fairlead("finalizers", "remove", WIDGETS, "--finalizer", "x.y/ours", "-n", "..")
+    assert (process.returncode != 0, "Traceback" in process.stderr) == (True, False)

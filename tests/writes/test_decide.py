@@ -7,7 +7,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from workbench import WIDGET, Bench, install
+from workbench import WIDGET, WriteTestEnvironment, install
 
 from fairlead.api.errors import Invalid
 from fairlead.client.client import Client
@@ -27,7 +27,7 @@ from fairlead.writes import (
 )
 
 
-def plan(draft, new="ours"):
+def set_plan(draft, new="ours"):
     """Set a plan if there is none. Without a guard, two writers would both set one."""
     if draft.status.get("plan"):
         return draft.status["plan"]["id"]
@@ -35,343 +35,349 @@ def plan(draft, new="ours"):
     return new
 
 
-async def test_decision_is_one_request(bench):
-    widget = await bench.widget(spec={"size": 1})
-    decided = await decide(bench.writer, WIDGET, widget, plan)
+async def test_decision_is_one_request(env):
+    widget = await env.widget(spec={"size": 1})
+    decided = await decide(env.writer, WIDGET, widget, set_plan)
     assert (decided.result, decided.changed) == ("ours", True)
     assert decided.object.status["plan"] == {"id": "ours", "steps": ["a"]}
-    assert bench.wire.writes == ["PATCH"]
-    assert bench.wire.reads == []
+    assert env.faulty_transport.writes == ["PATCH"]
+    assert env.faulty_transport.reads == []
 
 
-async def test_decision_without_changes_sends_nothing(bench):
-    widget = await bench.widget(status={"plan": {"id": "theirs"}})
-    decided = await decide(bench.writer, WIDGET, widget, plan)
+async def test_decision_without_changes_sends_nothing(env):
+    widget = await env.widget(status={"plan": {"id": "theirs"}})
+    decided = await decide(env.writer, WIDGET, widget, set_plan)
     assert (decided.result, decided.changed) == ("theirs", False)
-    assert bench.wire.sent == []
+    assert env.faulty_transport.sent_requests == []
 
 
-async def test_plan_of_another_writer_is_kept(bench):
+async def test_plan_of_another_writer_is_kept(env):
     """Guard: the absence that is filled, if status exists."""
-    widget = await bench.widget(status={"phase": "Old"})
-    bench.wire.first = [lambda: bench.merge(widget, {"status": {"plan": {"id": "theirs"}}}, "status")]
-    decided = await decide(bench.writer, WIDGET, widget, plan)
+    widget = await env.widget(status={"phase": "Old"})
+    env.faulty_transport.before_writes = [
+        lambda: env.merge_patch(widget, {"status": {"plan": {"id": "theirs"}}}, "status")
+    ]
+    decided = await decide(env.writer, WIDGET, widget, set_plan)
     assert decided.result == "theirs"
-    assert (await bench.live(widget)).status["plan"] == {"id": "theirs"}
+    assert (await env.get_live(widget)).status["plan"] == {"id": "theirs"}
 
 
-async def test_plan_of_another_writer_is_kept_if_status_was_missing(bench):
+async def test_plan_of_another_writer_is_kept_if_status_was_missing(env):
     """Guard: the absence at the first missing parent."""
-    widget = await bench.widget()
-    bench.wire.first = [lambda: bench.merge(widget, {"status": {"plan": {"id": "theirs"}}}, "status")]
-    assert (await decide(bench.writer, WIDGET, widget, plan)).result == "theirs"
-    assert (await bench.live(widget)).status == {"plan": {"id": "theirs"}}
+    widget = await env.widget()
+    env.faulty_transport.before_writes = [
+        lambda: env.merge_patch(widget, {"status": {"plan": {"id": "theirs"}}}, "status")
+    ]
+    assert (await decide(env.writer, WIDGET, widget, set_plan)).result == "theirs"
+    assert (await env.get_live(widget)).status == {"plan": {"id": "theirs"}}
 
 
-async def test_value_that_was_only_read_is_guarded(bench):
+async def test_value_that_was_only_read_is_guarded(env):
     """Guard: the test of a value that was read."""
-    widget = await bench.widget(spec={"size": 1})
+    widget = await env.widget(spec={"size": 1})
 
-    def phase(draft):
+    def set_phase(draft):
         draft.status["phase"] = "Big" if draft.spec["size"] > 5 else "Small"
 
-    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"size": 9}})]
-    decided = await decide(bench.writer, WIDGET, widget, phase)
+    env.faulty_transport.before_writes = [lambda: env.merge_patch(widget, {"spec": {"size": 9}})]
+    decided = await decide(env.writer, WIDGET, widget, set_phase)
     assert decided.object.status["phase"] == "Big"
 
 
-async def test_absence_that_was_only_read_is_guarded(bench):
+async def test_absence_that_was_only_read_is_guarded(env):
     """Guard: the test of an absence that was read."""
-    widget = await bench.widget(spec={"size": 1})
+    widget = await env.widget(spec={"size": 1})
 
-    def phase(draft):
+    def set_phase(draft):
         draft.status["phase"] = "Noted" if "note" in draft.spec else "Plain"
 
-    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"note": "x"}})]
-    assert (await decide(bench.writer, WIDGET, widget, phase)).object.status["phase"] == "Noted"
+    env.faulty_transport.before_writes = [lambda: env.merge_patch(widget, {"spec": {"note": "x"}})]
+    assert (await decide(env.writer, WIDGET, widget, set_phase)).object.status["phase"] == "Noted"
 
 
-async def test_search_for_a_missing_item_is_guarded(bench):
+async def test_search_for_a_missing_item_is_guarded(env):
     """Guard: the test of a list that was read to its end."""
-    widget = await bench.widget(spec={"listeners": [{"name": "a", "port": 1}]})
+    widget = await env.widget(spec={"listeners": [{"name": "a", "port": 1}]})
 
-    def phase(draft):
-        found = any(listener["name"] == "b" for listener in draft.spec["listeners"])
-        draft.status["phase"] = "B" if found else "None"
+    def set_phase(draft):
+        has_listener = any(listener["name"] == "b" for listener in draft.spec["listeners"])
+        draft.status["phase"] = "B" if has_listener else "None"
 
-    both = [{"name": "a", "port": 1}, {"name": "b", "port": 2}]
-    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"listeners": both}})]
-    assert (await decide(bench.writer, WIDGET, widget, phase)).object.status["phase"] == "B"
+    two_listeners = [{"name": "a", "port": 1}, {"name": "b", "port": 2}]
+    env.faulty_transport.before_writes = [lambda: env.merge_patch(widget, {"spec": {"listeners": two_listeners}})]
+    assert (await decide(env.writer, WIDGET, widget, set_phase)).object.status["phase"] == "B"
 
 
-async def test_existence_of_a_map_is_guarded_without_its_contents(bench):
+async def test_existence_of_a_map_is_guarded_without_its_contents(env):
     """Guard: the test of presence. A change inside the map is irrelevant, its removal is not."""
-    widget = await bench.widget(spec={"options": {"a": "1"}})
+    widget = await env.widget(spec={"options": {"a": "1"}})
 
-    def phase(draft):
+    def set_phase(draft):
         draft.status["phase"] = "Options" if draft["spec"].get("options") is not None else "None"
 
-    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"options": {"b": "2"}}})]
-    assert (await decide(bench.writer, WIDGET, widget, phase)).object.status["phase"] == "Options"
-    assert bench.wire.writes == ["PATCH"]
-    widget = await bench.merge(widget, {"status": {"phase": "Old"}}, "status")
-    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"options": None}})]
-    assert (await decide(bench.writer, WIDGET, widget, phase)).object.status["phase"] == "None"
+    env.faulty_transport.before_writes = [lambda: env.merge_patch(widget, {"spec": {"options": {"b": "2"}}})]
+    assert (await decide(env.writer, WIDGET, widget, set_phase)).object.status["phase"] == "Options"
+    assert env.faulty_transport.writes == ["PATCH"]
+    widget = await env.merge_patch(widget, {"status": {"phase": "Old"}}, "status")
+    env.faulty_transport.before_writes = [lambda: env.merge_patch(widget, {"spec": {"options": None}})]
+    assert (await decide(env.writer, WIDGET, widget, set_phase)).object.status["phase"] == "None"
 
 
-async def test_replaced_value_is_guarded_without_a_read(bench):
+async def test_replaced_value_is_guarded_without_a_read(env):
     """Guard: the test of a replaced value. Both writers set it without a read, and the later one must run again."""
-    widget = await bench.widget(status={"phase": "Old"})
+    widget = await env.widget(status={"phase": "Old"})
 
-    def blind(draft):
+    def set_without_reading(draft):
         draft.status["phase"] = "Ours"
 
-    bench.wire.first = [lambda: bench.merge(widget, {"status": {"phase": "Theirs"}}, "status")]
-    await decide(bench.writer, WIDGET, widget, blind)
-    patches = [body for method, _, body in bench.wire.sent if method == "PATCH"]
+    env.faulty_transport.before_writes = [lambda: env.merge_patch(widget, {"status": {"phase": "Theirs"}}, "status")]
+    await decide(env.writer, WIDGET, widget, set_without_reading)
+    patches = [body for method, _, body in env.faulty_transport.sent_requests if method == "PATCH"]
     tested = [op["value"] for patch in patches for op in patch if (op["op"], op["path"]) == ("test", "/status/phase")]
     assert tested == ["Old", "Theirs"]
 
 
-async def test_removed_value_is_guarded_without_a_read(bench):
+async def test_removed_value_is_guarded_without_a_read(env):
     """Guard: the test of a value that is removed. The function must know the removed value."""
-    widget = await bench.widget(spec={"options": {"a": "1"}})
+    widget = await env.widget(spec={"options": {"a": "1"}})
 
-    def blind(draft):
+    def set_without_reading(draft):
         del draft["spec"]["options"]
 
-    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"options": {"b": "2"}}})]
-    await decide(bench.writer, WIDGET, widget, blind)
-    assert [method for method, _, _ in bench.wire.sent] == ["PATCH", "GET", "PATCH"]
+    env.faulty_transport.before_writes = [lambda: env.merge_patch(widget, {"spec": {"options": {"b": "2"}}})]
+    await decide(env.writer, WIDGET, widget, set_without_reading)
+    assert [method for method, _, _ in env.faulty_transport.sent_requests] == ["PATCH", "GET", "PATCH"]
 
 
-async def test_unrelated_writers_cause_no_second_run(bench):
-    widget = await bench.widget(spec={"size": 1}, status={"phase": "Old"})
+async def test_unrelated_writers_cause_no_second_run(env):
+    widget = await env.widget(spec={"size": 1}, status={"phase": "Old"})
 
-    async def foreign():
-        await bench.merge(widget, {"metadata": {"labels": {"x": "y"}, "annotations": {"a": "b"}}, "spec": {"size": 2}})
-        await bench.merge(widget, {"status": {"phase": "New", "conditions": [{"type": "X"}]}}, "status")
+    async def write_unrelated_fields():
+        await env.merge_patch(
+            widget, {"metadata": {"labels": {"x": "y"}, "annotations": {"a": "b"}}, "spec": {"size": 2}}
+        )
+        await env.merge_patch(widget, {"status": {"phase": "New", "conditions": [{"type": "X"}]}}, "status")
 
-    bench.wire.first = [foreign]
-    assert (await decide(bench.writer, WIDGET, widget, plan)).result == "ours"
-    assert bench.wire.writes == ["PATCH"]
+    env.faulty_transport.before_writes = [write_unrelated_fields]
+    assert (await decide(env.writer, WIDGET, widget, set_plan)).result == "ours"
+    assert env.faulty_transport.writes == ["PATCH"]
 
 
-async def test_decision_on_a_recreated_object_is_rejected(bench):
+async def test_decision_on_a_recreated_object_is_rejected(env):
     """Guard: uid. The new object has the values that were read, and still must not be changed."""
-    widget = await bench.widget(spec={"size": 1})
-    await bench.recreate(widget)
+    widget = await env.widget(spec={"size": 1})
+    await env.recreate(widget)
     with pytest.raises(ObjectReplaced, match="read it again"):
-        await decide(bench.writer, WIDGET, widget, plan)
-    assert "status" not in await bench.live(widget)
+        await decide(env.writer, WIDGET, widget, set_plan)
+    assert "status" not in await env.get_live(widget)
 
 
-async def test_cached_recreated_object_is_not_used_for_the_old_one(bench):
+async def test_cached_recreated_object_is_not_used_for_the_old_one(env):
     """Guard: the newest copy must be of the same uid."""
-    widget = await bench.widget(spec={"size": 1})
-    bench.view.put(WIDGET, await bench.recreate(widget))
+    widget = await env.widget(spec={"size": 1})
+    env.cache.put(WIDGET, await env.recreate(widget))
     with pytest.raises(ObjectReplaced):
-        await decide(bench.cached, WIDGET, widget, plan)
-    assert "status" not in await bench.live(widget)
+        await decide(env.cached_writer, WIDGET, widget, set_plan)
+    assert "status" not in await env.get_live(widget)
 
 
-async def test_decision_on_a_deleted_object_is_rejected(bench):
-    widget = await bench.widget()
-    await bench.other.delete(WIDGET, widget.name, widget.namespace)
+async def test_decision_on_a_deleted_object_is_rejected(env):
+    widget = await env.widget()
+    await env.foreign_client.delete(WIDGET, widget.name, widget.namespace)
     with pytest.raises(ObjectDeleted):
-        await decide(bench.writer, WIDGET, widget, plan)
+        await decide(env.writer, WIDGET, widget, set_plan)
 
 
-async def test_lost_answer_is_looked_up_and_not_repeated(bench):
-    widget = await bench.widget()
-    bench.wire.lost = 1
-    decided = await decide(bench.writer, WIDGET, widget, functools.partial(plan, new="first"))
+async def test_lost_answer_is_looked_up_and_not_repeated(env):
+    widget = await env.widget()
+    env.faulty_transport.lost_responses = 1
+    decided = await decide(env.writer, WIDGET, widget, functools.partial(set_plan, new="first"))
     assert decided.result == "first"
-    assert [method for method, _, _ in bench.wire.sent] == ["PATCH", "GET"]
+    assert [method for method, _, _ in env.faulty_transport.sent_requests] == ["PATCH", "GET"]
 
 
-async def test_values_that_python_and_go_encode_differently_can_be_guarded(bench):
-    odd = {"url": "x?a=1&b=<2>", "sep": "\u2028\u2029", "text": "ü\u00a0\U0001f600", "quote": 'a"\\\n\t/'}
-    widget = await bench.widget(spec={"free": {**odd, "small": 1e-7, "float": 1.5, "big": 2**53}})
+async def test_values_that_python_and_go_encode_differently_can_be_guarded(env):
+    unusual_values = {"url": "x?a=1&b=<2>", "sep": "\u2028\u2029", "text": "ü\u00a0\U0001f600", "quote": 'a"\\\n\t/'}
+    widget = await env.widget(spec={"free": {**unusual_values, "small": 1e-7, "float": 1.5, "big": 2**53}})
 
     def copy_all(draft):
         draft.status["phase"] = str(draft.spec["free"].plain())
 
-    await decide(bench.writer, WIDGET, widget, copy_all)
-    assert bench.wire.writes == ["PATCH"]
+    await decide(env.writer, WIDGET, widget, copy_all)
+    assert env.faulty_transport.writes == ["PATCH"]
 
 
-async def test_failed_test_that_should_pass_is_reported(bench, monkeypatch):
+async def test_failed_test_that_should_pass_is_reported(env, monkeypatch):
     """A test that can never pass must not be retried like a conflict."""
-    widget = await bench.widget(spec={"note": "a&b"}, status={"phase": "Old"})
-    real = bench.client.patch
+    widget = await env.widget(spec={"note": "a&b"}, status={"phase": "Old"})
+    original_patch = env.client.patch
 
-    async def misspelt(kind, name, namespace, patch, **options):
-        spoilt = [{**op, "value": "a+b"} if op.get("value") == "a&b" else op for op in patch]
-        return await real(kind, name, namespace, spoilt, **options)
+    async def send_wrong_test(kind, name, namespace, patch, **options):
+        wrong_patch = [{**op, "value": "a+b"} if op.get("value") == "a&b" else op for op in patch]
+        return await original_patch(kind, name, namespace, wrong_patch, **options)
 
-    monkeypatch.setattr(bench.client, "patch", misspelt)
+    monkeypatch.setattr(env.client, "patch", send_wrong_test)
 
-    def phase(draft):
+    def set_phase(draft):
         draft.status["phase"] = draft.spec["note"]
 
     with pytest.raises(PatchTestMismatch, match="/spec/note"):
-        await decide(bench.writer, WIDGET, widget, phase)
-    assert bench.wire.writes == ["PATCH", "PATCH"]
+        await decide(env.writer, WIDGET, widget, set_phase)
+    assert env.faulty_transport.writes == ["PATCH", "PATCH"]
 
 
 DENIED = {"reason": "Invalid", "code": 422, "message": 'admission webhook "w" denied the request: not on Fridays'}
 
 
-async def test_webhook_rejection_is_raised_unchanged_under_contention(bench, monkeypatch):
+async def test_webhook_rejection_is_raised_unchanged_under_contention(env, monkeypatch):
     """The error has no causes, like that of a failed test."""
-    widget = await bench.widget(spec={"note": "a"})
+    widget = await env.widget(spec={"note": "a"})
 
-    async def denied(*args, **options):
-        await bench.merge(widget, {"metadata": {"labels": {"n": str(bench.world.random.random())}}})
+    async def raise_denied(*args, **options):
+        await env.merge_patch(widget, {"metadata": {"labels": {"n": str(env.world.random.random())}}})
         raise Invalid(DENIED)
 
-    monkeypatch.setattr(bench.client, "patch", denied)
+    monkeypatch.setattr(env.client, "patch", raise_denied)
     with pytest.raises(Invalid, match="not on Fridays"):
-        await decide(bench.writer, WIDGET, widget, lambda draft: draft.status.update(phase=draft.spec["note"]))
+        await decide(env.writer, WIDGET, widget, lambda draft: draft.status.update(phase=draft.spec["note"]))
 
 
-async def test_schema_error_is_not_a_conflict(bench):
-    widget = await bench.widget()
+async def test_schema_error_is_not_a_conflict(env):
+    widget = await env.widget()
 
-    def wrong(draft):
+    def set_wrong_type(draft):
         draft.status["phase"] = 5
 
     with pytest.raises(Invalid, match="phase"):
-        await decide(bench.writer, WIDGET, widget, wrong)
-    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"], (
+        await decide(env.writer, WIDGET, widget, set_wrong_type)
+    assert [method for method, _, _ in env.faulty_transport.sent_requests] == ["PATCH"], (
         "it is not a conflict, so the object is not read again"
     )
 
 
-async def test_many_writers_on_one_field_end_in_an_error(bench):
-    widget = await bench.widget(status={"phase": "0"})
+async def test_many_writers_on_one_field_end_in_an_error(env):
+    widget = await env.widget(status={"phase": "0"})
 
     def count(draft):
         draft.status["phase"] = str(int(draft.status["phase"]) + 1)
 
-    async def interfere():
-        bench.wire.first = [interfere]
-        live = await bench.live(widget)
-        await bench.merge(widget, {"status": {"phase": str(int(live.status["phase"]) + 1)}}, "status")
+    async def write_first():
+        env.faulty_transport.before_writes = [write_first]
+        live = await env.get_live(widget)
+        await env.merge_patch(widget, {"status": {"phase": str(int(live.status["phase"]) + 1)}}, "status")
 
-    bench.wire.first = [interfere]
+    env.faulty_transport.before_writes = [write_first]
     with pytest.raises(DecisionContention, match="16 times"):
-        await decide(bench.writer, WIDGET, widget, count)
+        await decide(env.writer, WIDGET, widget, count)
 
 
 def test_many_writers_on_one_field_are_separated_by_random_delays():
     """Thirty processes increment one field. Without delays they stay in step, and only sixteen succeed."""
 
-    class Slow:  # The latency of a real server, in virtual time.
+    class SlowTransport:  # The latency of a real server, in virtual time.
         def __init__(self, transport):
             self.transport = transport
 
         async def request(self, request):
             await asyncio.sleep(0.001)
-            answer = await self.transport.request(request)
+            response = await self.transport.request(request)
             await asyncio.sleep(0.001)
-            return answer
+            return response
 
     def increment(draft):
         draft.status["counts"]["n"] += 1
 
     async def increment_concurrently():
         world = virtual.world()
-        bench = Bench(SimpleNamespace(namespace="default"), Server(world, tokens=["t"]).transport())
-        await install(bench.other)
-        widget = await bench.widget(status={"counts": {"n": 0}})
-        writers = [Writer(Client(Slow(bench.transport), world), world, f"o{n}") for n in range(30)]
+        env = WriteTestEnvironment(SimpleNamespace(namespace="default"), Server(world, tokens=["t"]).transport())
+        await install(env.foreign_client)
+        widget = await env.widget(status={"counts": {"n": 0}})
+        writers = [Writer(Client(SlowTransport(env.transport), world), world, f"o{number}") for number in range(30)]
         await asyncio.gather(*(decide(writer, WIDGET, widget, increment) for writer in writers))
-        return (await bench.live(widget)).status["counts"]["n"]
+        return (await env.get_live(widget)).status["counts"]["n"]
 
     assert virtual.run(increment_concurrently()) == 30
 
 
-async def test_decisions_of_one_process_are_serialized(bench):
+async def test_decisions_of_one_process_are_serialized(env):
     """Guard: the lock. Without it the ten decisions would fail each other's tests and read live."""
-    widget = await bench.widget(status={"phase": "0"})
-    bench.view.put(WIDGET, widget)
+    widget = await env.widget(status={"phase": "0"})
+    env.cache.put(WIDGET, widget)
 
     def count(draft):
         draft.status["phase"] = str(int(draft.status["phase"]) + 1)
 
-    await asyncio.gather(*(decide(bench.cached, WIDGET, widget, count) for _ in range(10)))
-    assert (await bench.live(widget)).status["phase"] == "10"
-    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"] * 10
+    await asyncio.gather(*(decide(env.cached_writer, WIDGET, widget, count) for _ in range(10)))
+    assert (await env.get_live(widget)).status["phase"] == "10"
+    assert [method for method, _, _ in env.faulty_transport.sent_requests] == ["PATCH"] * 10
 
 
-async def test_status_and_spec_need_two_decisions(bench):
-    widget = await bench.widget()
+async def test_status_and_spec_need_two_decisions(env):
+    widget = await env.widget()
 
-    def both(draft):
+    def two_listeners(draft):
         draft.spec["size"] = 1
         draft.status["phase"] = "x"
 
     with pytest.raises(WriteError, match="two decisions"):
-        await decide(bench.writer, WIDGET, widget, both)
+        await decide(env.writer, WIDGET, widget, two_listeners)
 
 
-async def test_spec_is_written_at_the_main_endpoint(bench):
-    widget = await bench.widget(spec={"note": "n"})
-    await decide(bench.writer, WIDGET, widget, lambda draft: draft.spec.update(size=4))
-    assert (await bench.live(widget)).spec == {"note": "n", "size": 4}
+async def test_spec_is_written_at_the_main_endpoint(env):
+    widget = await env.widget(spec={"note": "n"})
+    await decide(env.writer, WIDGET, widget, lambda draft: draft.spec.update(size=4))
+    assert (await env.get_live(widget)).spec == {"note": "n", "size": 4}
 
 
-async def test_only_declared_fields_may_change(bench):
-    widget = await bench.widget(spec={"size": 1, "note": "n"})
+async def test_only_declared_fields_may_change(env):
+    widget = await env.widget(spec={"size": 1, "note": "n"})
 
     def change(draft):
         draft.spec["note"] = "m"
 
     with pytest.raises(UndeclaredField, match="/spec/note"):
-        await decide(bench.writer, WIDGET, widget, change, only=["spec.size"])
-    await decide(bench.writer, WIDGET, widget, change, only=["spec.note"])
-    assert (await bench.live(widget)).spec == {"size": 1, "note": "m"}
+        await decide(env.writer, WIDGET, widget, change, only=["spec.size"])
+    await decide(env.writer, WIDGET, widget, change, only=["spec.note"])
+    assert (await env.get_live(widget)).spec == {"size": 1, "note": "m"}
 
 
-async def test_impure_functions_are_rejected(bench):
-    widget = await bench.widget()
+async def test_impure_functions_are_rejected(env):
+    widget = await env.widget()
     counter, plans = iter(range(100)), []
 
-    def random(draft):
+    def use_random_value(draft):
         draft.status["phase"] = str(next(counter))
 
-    def collects(draft):
+    def collect_plans(draft):
         plans.append("x")
         draft.status["phase"] = "x"
 
-    async def waits(draft):
+    async def wait_asynchronously(draft):
         draft.status["phase"] = "x"
 
-    def yields(draft):
+    def yield_value(draft):
         draft.status["phase"] = "x"
         yield draft
 
-    def lazily(draft):
+    def return_generator(draft):
         return (value for value in draft.status)
 
-    def invents(draft):
+    def use_counter(draft):
         draft.status["phase"] = "x"
         return {"id": next(counter)}
 
     cases = {
-        random: "different changes",
-        collects: "changes plans",
-        waits: "coroutine.*make it a plain function",
-        yields: "generator",
-        lazily: "generator",
-        invents: "different values",
+        use_random_value: "different changes",
+        collect_plans: "changes plans",
+        wait_asynchronously: "coroutine.*make it a plain function",
+        yield_value: "generator",
+        return_generator: "generator",
+        use_counter: "different values",
     }
     for function, message in cases.items():
         with pytest.raises(ImpureDecision, match=message):
-            await decide(bench.writer, WIDGET, widget, function)
-    assert bench.wire.sent == []
+            await decide(env.writer, WIDGET, widget, function)
+    assert env.faulty_transport.sent_requests == []
 
 
 class Slotted:
@@ -402,13 +408,13 @@ def by_keyword(draft, *, calls=[]):  # noqa: B006 - the mistake under test
 def wrapped():
     calls = []
 
-    def collects(draft):
+    def collect_plans(draft):
         calls.append("x")
         draft.status["phase"] = "x"
 
-    @functools.wraps(collects)
+    @functools.wraps(collect_plans)
     def function(draft):
-        return collects(draft)
+        return collect_plans(draft)
 
     return function
 
@@ -430,58 +436,61 @@ def test_state_kept_between_runs_is_detected(function, name):
 
 
 def test_nan_and_cyclic_values_may_be_captured():
-    odd, held = float("nan"), {"a": 1}
-    held["self"] = held
-    assert purity.run(lambda draft: len(held) + (odd == odd), {"metadata": {"uid": "u"}})[0] == 2
+    unusual_values, captured_map = float("nan"), {"a": 1}
+    captured_map["self"] = captured_map
+    assert (
+        purity.run(lambda draft: len(captured_map) + (unusual_values == unusual_values), {"metadata": {"uid": "u"}})[0]
+        == 2
+    )
 
 
-async def test_returned_values_are_plain_and_guarded(bench):
-    widget = await bench.widget(spec={"options": {"a": "1"}}, status={"phase": "Old"})
+async def test_returned_values_are_plain_and_guarded(env):
+    widget = await env.widget(spec={"options": {"a": "1"}}, status={"phase": "Old"})
 
     def function(draft):
         draft.status["phase"] = "New"
         return {"options": draft.spec["options"]}
 
-    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"options": {"a": "2"}}})]
-    assert (await decide(bench.writer, WIDGET, widget, function)).result == {"options": {"a": "2"}}
+    env.faulty_transport.before_writes = [lambda: env.merge_patch(widget, {"spec": {"options": {"a": "2"}}})]
+    assert (await decide(env.writer, WIDGET, widget, function)).result == {"options": {"a": "2"}}
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class FoundOption:
     options: dict
 
 
-async def test_values_returned_in_a_dataclass_are_plain_and_guarded(bench):
-    widget = await bench.widget(spec={"options": {"a": "1"}}, status={"phase": "Old"})
+async def test_values_returned_in_a_dataclass_are_plain_and_guarded(env):
+    widget = await env.widget(spec={"options": {"a": "1"}}, status={"phase": "Old"})
 
     def function(draft):
         draft.status["phase"] = "New"
-        return Found(draft.spec["options"])
+        return FoundOption(draft.spec["options"])
 
-    bench.wire.first = [lambda: bench.merge(widget, {"spec": {"options": {"a": "2"}}})]
-    decided = await decide(bench.writer, WIDGET, widget, function)
-    assert decided.result == Found({"a": "2"})
+    env.faulty_transport.before_writes = [lambda: env.merge_patch(widget, {"spec": {"options": {"a": "2"}}})]
+    decided = await decide(env.writer, WIDGET, widget, function)
+    assert decided.result == FoundOption({"a": "2"})
     assert type(decided.result.options) is dict
 
 
-async def test_function_may_return_a_tuple_that_cannot_be_rebuilt(bench):
-    widget = await bench.widget()
-    decided = await decide(bench.writer, WIDGET, widget, lambda draft: time.gmtime(draft.generation))
+async def test_function_may_return_a_tuple_that_cannot_be_rebuilt(env):
+    widget = await env.widget()
+    decided = await decide(env.writer, WIDGET, widget, lambda draft: time.gmtime(draft.generation))
     assert decided.result == time.gmtime(1)
 
 
-async def test_draft_part_that_escaped_cannot_be_read_later(bench):
-    widget = await bench.widget(spec={"options": {"a": "1"}})
-    decided = await decide(bench.writer, WIDGET, widget, lambda draft: iter([draft.spec["options"]]))
+async def test_draft_part_that_escaped_cannot_be_read_later(env):
+    widget = await env.widget(spec={"options": {"a": "1"}})
+    decided = await decide(env.writer, WIDGET, widget, lambda draft: iter([draft.spec["options"]]))
     with pytest.raises(WriteError, match="plain copy"):
         next(decided.result).get("a")
 
 
-async def test_newer_given_copy_is_preferred_to_an_older_cached_one(bench):
-    bench.view.put(WIDGET, await bench.widget(spec={"size": 1}))
-    newer = await bench.merge(bench.view.peek(WIDGET, "w", bench.namespace), {"spec": {"size": 2}})
-    decided = await decide(bench.cached, WIDGET, newer, lambda draft: draft.spec["size"])
+async def test_newer_given_copy_is_preferred_to_an_older_cached_one(env):
+    env.cache.put(WIDGET, await env.widget(spec={"size": 1}))
+    newer = await env.merge_patch(env.cache.peek(WIDGET, "w", env.namespace), {"spec": {"size": 2}})
+    decided = await decide(env.cached_writer, WIDGET, newer, lambda draft: draft.spec["size"])
     assert decided.result == 2
-    bench.view.put(WIDGET, await bench.merge(newer, {"spec": {"size": 3}}))
-    decided = await decide(bench.cached, WIDGET, newer, lambda draft: draft.spec["size"])
+    env.cache.put(WIDGET, await env.merge_patch(newer, {"spec": {"size": 3}}))
+    decided = await decide(env.cached_writer, WIDGET, newer, lambda draft: draft.spec["size"])
     assert decided.result == 3

@@ -5,7 +5,7 @@ import datetime
 from types import SimpleNamespace
 
 import pytest
-from workbench import CRD, WIDGET, Bench, install
+from workbench import CRD, WIDGET, WriteTestEnvironment, install
 
 from fairlead.api.builtin import ConfigMap, Namespace, Secret
 from fairlead.api.errors import UnknownOutcome
@@ -31,8 +31,8 @@ from fairlead.writes import (
 KEYS = ["~", "/", "", "a~1b", "~0", "ü/~\u2028", "0", "-", "\U0001f600", "a b", '"q\\', "\u0001", "%2F", "a.b/c", "<&>"]
 
 
-async def test_any_key_can_be_read_set_and_removed_in_one_request(bench):
-    widget = await bench.widget(spec={"free": dict.fromkeys(KEYS, "old")})
+async def test_any_key_can_be_read_set_and_removed_in_one_request(env):
+    widget = await env.widget(spec={"free": dict.fromkeys(KEYS, "old")})
 
     def read(draft):
         draft.status["phase"] = " ".join(f"{key} {draft.spec['free'][key]}" for key in KEYS)
@@ -40,7 +40,7 @@ async def test_any_key_can_be_read_set_and_removed_in_one_request(bench):
     def replace(draft):
         draft.spec["free"].update({key: {key: {key: "deep"}} for key in KEYS})
 
-    def reach(draft):
+    def read_one_item(draft):
         for key in KEYS:
             draft.spec["free"][key][key][key] += "er"
             draft.spec["free"][key][f"new{key}"] = key
@@ -49,140 +49,143 @@ async def test_any_key_can_be_read_set_and_removed_in_one_request(bench):
         for key in KEYS:
             del draft.spec["free"][key][key]
 
-    for change in (read, replace, reach, remove):
-        widget = (await decide(bench.writer, WIDGET, widget, change)).object
+    for change in (read, replace, read_one_item, remove):
+        widget = (await decide(env.writer, WIDGET, widget, change)).object
     assert widget.spec["free"] == {key: {f"new{key}": key} for key in KEYS}
-    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"] * 4
+    assert [method for method, _, _ in env.faulty_transport.sent_requests] == ["PATCH"] * 4
 
 
 NUMBERS = [2**53 + 1, 2**63 - 1, -(2**63), 0, 1.5, 1e-7, 1e21, 0.1 + 0.2, 1e300, 5e-324, 1e-6, 123456789.123456789]
-LONG = [2**63, 2**64, 2**70, 10**30, -(2**63) - 1]
+INTEGERS_BEYOND_64_BITS = [2**63, 2**64, 2**70, 10**30, -(2**63) - 1]
 
 
-async def test_numbers_are_guarded_and_an_unchanged_decision_is_not_sent(bench):
-    widget = await bench.widget(spec={"free": {"numbers": NUMBERS}})
+async def test_numbers_are_guarded_and_an_unchanged_decision_is_not_sent(env):
+    widget = await env.widget(spec={"free": {"numbers": NUMBERS}})
 
     def decision(draft):
-        draft.spec["free"]["copies"] = [*draft.spec["free"]["numbers"], {"long": LONG}]
+        draft.spec["free"]["copies"] = [*draft.spec["free"]["numbers"], {"long": INTEGERS_BEYOND_64_BITS}]
 
-    widget = (await decide(bench.writer, WIDGET, widget, decision)).object
+    widget = (await decide(env.writer, WIDGET, widget, decision)).object
     assert widget.spec["free"]["copies"][:-1] == NUMBERS
-    assert not (await decide(bench.writer, WIDGET, widget, decision)).changed
-    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"]
+    assert not (await decide(env.writer, WIDGET, widget, decision)).changed
+    assert [method for method, _, _ in env.faulty_transport.sent_requests] == ["PATCH"]
 
 
-async def test_list_that_contains_null_can_be_read(bench):
+async def test_list_that_contains_null_can_be_read(env):
     """A real server closes the connection if a patch tests a list that contains null."""
     items = [None, 1, {"x": None}, []]
-    widget = await bench.widget(spec={"free": {"l": items, "m": {"l": [items]}}})
+    widget = await env.widget(spec={"free": {"l": items, "m": {"l": [items]}}})
 
-    def whole(draft):
+    def read_whole_list(draft):
         draft.status["phase"] = str(draft.spec["free"])
 
     def append(draft):
         if None in draft.spec["free"]["l"]:
             draft.spec["free"]["l"].append(None)
 
-    def reach(draft):
+    def read_one_item(draft):
         draft.spec["free"]["l"][2]["y"] = draft.spec["free"]["l"][1]
         draft.spec["free"]["l"][0] = "was null"
 
-    for change in (whole, append, reach):
-        widget = (await decide(bench.writer, WIDGET, widget, change)).object
+    for change in (read_whole_list, append, read_one_item):
+        widget = (await decide(env.writer, WIDGET, widget, change)).object
     assert widget.spec["free"]["l"] == ["was null", 1, {"x": None, "y": 1}, [], None]
-    assert [method for method, _, _ in bench.wire.sent] == ["PATCH"] * 3
+    assert [method for method, _, _ in env.faulty_transport.sent_requests] == ["PATCH"] * 3
 
 
-async def test_repeatedly_lost_answer_raises_unknown_outcome(bench):
+async def test_repeatedly_lost_answer_raises_unknown_outcome(env):
     """A lost answer is not contention: nobody else changed what was read."""
-    widget = await bench.widget(status={"counts": {"n": 0}})
+    widget = await env.widget(status={"counts": {"n": 0}})
 
     def increment(draft):
         draft.status["counts"]["n"] += 1
 
-    bench.wire.lost = 100
+    env.faulty_transport.lost_responses = 100
     with pytest.raises(UnknownOutcome):
-        await decide(bench.writer, WIDGET, widget, increment)
-    assert bench.wire.writes == ["PATCH", "PATCH"]
+        await decide(env.writer, WIDGET, widget, increment)
+    assert env.faulty_transport.writes == ["PATCH", "PATCH"]
 
 
-LOST = {
-    "apply": lambda bench, obj: apply(bench.writer, ConfigMap("c", bench.namespace, data={"a": "1"}), owner=obj),
-    "migrate": lambda bench, obj: migrate(bench.writer, WIDGET, obj, fields=["spec"], managers=["maker"]),
+WRITES_WITHOUT_RESPONSE = {
+    "apply": lambda env, obj: apply(env.writer, ConfigMap("c", env.namespace, data={"a": "1"}), owner=obj),
+    "migrate": lambda env, obj: migrate(env.writer, WIDGET, obj, fields=["spec"], managers=["maker"]),
 }
 
 
-@pytest.mark.parametrize("write", LOST.values(), ids=LOST.keys())
-async def test_write_that_never_arrives_raises_unknown_outcome(bench, monkeypatch, write):
+@pytest.mark.parametrize("write", WRITES_WITHOUT_RESPONSE.values(), ids=WRITES_WITHOUT_RESPONSE.keys())
+async def test_write_that_never_arrives_raises_unknown_outcome(env, monkeypatch, write):
     """The reads succeed, so a retry would never end."""
-    widget, sent = await bench.widget(spec={"size": 1}), []
+    widget, sent = await env.widget(spec={"size": 1}), []
 
-    async def lost(*args, **options):
+    async def raise_lost(*args, **options):
         sent.append(args)
         raise UnknownOutcome("the answer was lost")
 
-    monkeypatch.setattr(bench.client, "apply", lost)
-    monkeypatch.setattr(bench.client, "patch", lost)
+    monkeypatch.setattr(env.client, "apply", raise_lost)
+    monkeypatch.setattr(env.client, "patch", raise_lost)
     with pytest.raises(UnknownOutcome):
-        await write(bench, widget)
+        await write(env, widget)
     assert len(sent) == 2
 
 
 SINGLE_STRINGS = {
-    "fields": lambda bench, obj: migrate(bench.writer, WIDGET, obj, fields="spec", managers=["maker"]),
-    "managers": lambda bench, obj: migrate(bench.writer, WIDGET, obj, fields=["spec"], managers="maker-of-all"),
-    "only": lambda bench, obj: decide(bench.writer, WIDGET, obj, lambda draft: draft.spec.clear(), only="spec"),
+    "fields": lambda env, obj: migrate(env.writer, WIDGET, obj, fields="spec", managers=["maker"]),
+    "managers": lambda env, obj: migrate(env.writer, WIDGET, obj, fields=["spec"], managers="maker-of-all"),
+    "only": lambda env, obj: decide(env.writer, WIDGET, obj, lambda draft: draft.spec.clear(), only="spec"),
 }
 
 
 @pytest.mark.parametrize("option", SINGLE_STRINGS)
-async def test_single_string_is_not_accepted_as_a_list(bench, option):
+async def test_single_string_is_not_accepted_as_a_list(env, option):
     """A string contains all its substrings: `maker` would match `maker-of-all`."""
-    widget = await bench.widget(spec={"size": 1})
+    widget = await env.widget(spec={"size": 1})
     with pytest.raises(ValueError, match=rf"{option}=.* is a string, not a list: write {option}=\["):
-        await SINGLE_STRINGS[option](bench, widget)
-    assert bench.wire.sent == []
+        await SINGLE_STRINGS[option](env, widget)
+    assert env.faulty_transport.sent_requests == []
 
 
 def test_single_string_is_not_accepted_as_former_field_managers():
-    for make in (lambda: Operator("o", formerly="old"), lambda: Writer(None, World(), "o", former_managers="old")):
+    for create_writer in (
+        lambda: Operator("o", formerly="old"),
+        lambda: Writer(None, World(), "o", former_managers="old"),
+    ):
         with pytest.raises(ValueError, match=r"former\w+='old' is a string"):
-            make()
+            create_writer()
 
 
 WRITES = {
-    "delete": lambda bench, obj: delete(bench.writer, WIDGET, obj),
-    "decide": lambda bench, obj: decide(bench.writer, WIDGET, obj, lambda draft: draft.status.update(phase="x")),
-    "report": lambda bench, obj: status.write_status(bench.writer, WIDGET, obj, StatusReport(1)),
-    "finalizer": lambda bench, obj: finalizers.add(bench.writer, WIDGET, obj, "a.b/c"),
-    "migrate": lambda bench, obj: migrate(bench.writer, WIDGET, obj, fields=["spec"], managers=["maker"]),
-    "own": lambda bench, obj: apply(bench.writer, ConfigMap("c", bench.namespace), owner=obj),
+    "delete": lambda env, obj: delete(env.writer, WIDGET, obj),
+    "decide": lambda env, obj: decide(env.writer, WIDGET, obj, lambda draft: draft.status.update(phase="x")),
+    "report": lambda env, obj: status.write_status(env.writer, WIDGET, obj, StatusReport(1)),
+    "finalizer": lambda env, obj: finalizers.add(env.writer, WIDGET, obj, "a.b/c"),
+    "migrate": lambda env, obj: migrate(env.writer, WIDGET, obj, fields=["spec"], managers=["maker"]),
+    "own": lambda env, obj: apply(env.writer, ConfigMap("c", env.namespace), owner=obj),
 }
 
 
 @pytest.mark.parametrize("name", [name for name in WRITES if name != "own"])
-async def test_object_of_another_kind_is_rejected(bench, name):
-    other = await bench.config_map("w")
-    with pytest.raises(ValueError, match=f"Widget {bench.namespace}/w was expected, but the object is a ConfigMap"):
-        await WRITES[name](bench, other)
-    assert bench.wire.sent == []
+async def test_object_of_another_kind_is_rejected(env, name):
+    other = await env.config_map("w")
+    with pytest.raises(ValueError, match=f"Widget {env.namespace}/w was expected, but the object is a ConfigMap"):
+        await WRITES[name](env, other)
+    assert env.faulty_transport.sent_requests == []
 
 
-async def test_owner_with_only_metadata_is_rejected(bench):
-    await bench.widget("owner")
-    [owner] = (await bench.other.list(WIDGET, bench.namespace, metadata_only=True)).items
+async def test_owner_with_only_metadata_is_rejected(env):
+    await env.widget("owner")
+    [owner] = (await env.foreign_client.list(WIDGET, env.namespace, metadata_only=True)).items
     with pytest.raises(ValueError, match="only the metadata of the owner owner was read: read the whole object"):
-        await WRITES["own"](bench, owner)
-    assert bench.wire.sent == []
+        await WRITES["own"](env, owner)
+    assert env.faulty_transport.sent_requests == []
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
-async def test_object_without_a_uid_is_rejected(bench, write):
-    widget = await bench.widget(spec={"size": 1})
+async def test_object_without_a_uid_is_rejected(env, write):
+    widget = await env.widget(spec={"size": 1})
     with pytest.raises(ValueError, match="has no uid: pass the object as the server returned it"):
-        await write(bench, Object(WIDGET("w", bench.namespace, spec={"size": 1})))
-    assert bench.wire.sent == []
-    assert await bench.live(widget) == widget
+        await write(env, Object(WIDGET("w", env.namespace, spec={"size": 1})))
+    assert env.faulty_transport.sent_requests == []
+    assert await env.get_live(widget) == widget
 
 
 SERVER_MANAGED = {
@@ -199,21 +202,21 @@ SERVER_MANAGED = {
 
 
 @pytest.mark.parametrize(("path", "change"), SERVER_MANAGED.items(), ids=SERVER_MANAGED.keys())
-async def test_decision_cannot_change_server_managed_fields(bench, path, change):
+async def test_decision_cannot_change_server_managed_fields(env, path, change):
     """Emptied managedFields would remove everyone's ownership. Another resourceVersion could never be written."""
-    widget = await bench.widget(spec={"size": 1})
+    widget = await env.widget(spec={"size": 1})
     with pytest.raises(WriteError, match=f"changes {path}, which the server manages"):
-        await decide(bench.writer, WIDGET, widget, change)
-    assert bench.wire.sent == []
+        await decide(env.writer, WIDGET, widget, change)
+    assert env.faulty_transport.sent_requests == []
 
 
-async def test_decision_cannot_change_string_data(bench):
+async def test_decision_cannot_change_string_data(env):
     """stringData cannot be tested, and the server merges it into data."""
-    secret = await bench.other.create(Secret("s", bench.namespace, data={"a": "b2xk"}))
-    theirs = await bench.merge(secret, {"data": {"a": "dGhlaXJz"}})
+    secret = await env.foreign_client.create(Secret("s", env.namespace, data={"a": "b2xk"}))
+    theirs = await env.merge_patch(secret, {"data": {"a": "dGhlaXJz"}})
     with pytest.raises(WriteError, match=r"changes stringData.*: change data instead, encoded in base64"):
-        await decide(bench.writer, Secret, secret, lambda draft: draft.update(stringData={"a": "ours"}))
-    assert await bench.live(secret) == theirs
+        await decide(env.writer, Secret, secret, lambda draft: draft.update(stringData={"a": "ours"}))
+    assert await env.get_live(secret) == theirs
 
 
 CYCLIC = {}
@@ -235,28 +238,30 @@ UNREPRESENTABLE = [
 @pytest.mark.parametrize(
     ("value", "message"), UNREPRESENTABLE, ids=[message.partition(",")[0] for _, message in UNREPRESENTABLE]
 )
-async def test_values_that_json_cannot_represent_are_rejected(bench, value, message):
-    widget = await bench.widget()
+async def test_values_that_json_cannot_represent_are_rejected(env, value, message):
+    widget = await env.widget()
     with pytest.raises(ValueError, match=message):
-        await decide(bench.writer, WIDGET, widget, lambda draft: draft.spec.update(free={"n": value}))
+        await decide(env.writer, WIDGET, widget, lambda draft: draft.spec.update(free={"n": value}))
     with pytest.raises(ValueError, match=message):
-        await defaults.fill(bench.writer, WIDGET, widget, {"spec": {"free": {"n": value}}})
-    with pytest.raises(ValueError, match=rf"Widget {bench.namespace}/c.*{message}") as error:
-        await apply(bench.writer, WIDGET("c", bench.namespace, spec={"free": {"n": value}}))
+        await defaults.fill(env.writer, WIDGET, widget, {"spec": {"free": {"n": value}}})
+    with pytest.raises(ValueError, match=rf"Widget {env.namespace}/c.*{message}") as error:
+        await apply(env.writer, WIDGET("c", env.namespace, spec={"free": {"n": value}}))
     assert "spec.free.n" in str(error.value) or value is CYCLIC
     with pytest.raises(ValueError, match=message) as error:
         StatusReport(1).set(phase=value)
     assert "status.phase" in str(error.value)
-    assert bench.wire.sent == []
+    assert env.faulty_transport.sent_requests == []
 
 
-async def test_part_of_the_object_cannot_contain_itself(bench):
-    widget = await bench.widget(status={"phase": "Old"})
+async def test_part_of_the_object_cannot_contain_itself(env):
+    widget = await env.widget(status={"phase": "Old"})
     with pytest.raises(ValueError, match=r"the result of the decision contains itself.*: use a copy"):
-        await decide(bench.writer, WIDGET, widget, lambda draft: draft.status.update(plan=draft.status))
+        await decide(env.writer, WIDGET, widget, lambda draft: draft.status.update(plan=draft.status))
     expected = {"phase": "Old", "plan": {"id": "Old"}}
-    copied = await decide(bench.writer, WIDGET, widget, lambda d: d.status.update(plan={"id": d.status["phase"]}))
-    assert copied.object.status == expected
+    decided = await decide(
+        env.writer, WIDGET, widget, lambda draft: draft.status.update(plan={"id": draft.status["phase"]})
+    )
+    assert decided.object.status == expected
 
 
 @pytest.mark.parametrize(
@@ -267,35 +272,35 @@ def test_condition_with_a_value_that_is_not_text_is_rejected(condition):
         StatusReport(1).condition(*condition)
 
 
-async def test_times_bytes_and_tuples_are_converted_to_json(bench):
-    widget = await bench.widget()
+async def test_times_bytes_and_tuples_are_converted_to_json(env):
+    widget = await env.widget()
     value = {"t": datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC), "b": b"x", "l": (1, 2)}
     for _ in range(2):
-        widget = (await decide(bench.writer, WIDGET, widget, lambda draft: draft.spec.update(free=value))).object
+        widget = (await decide(env.writer, WIDGET, widget, lambda draft: draft.spec.update(free=value))).object
     assert widget.spec["free"] == {"t": "2026-01-01T00:00:00Z", "b": "eA==", "l": [1, 2]}
-    assert bench.wire.writes == ["PATCH"]
+    assert env.faulty_transport.writes == ["PATCH"]
 
 
-async def test_equal_sets_are_written_in_the_same_order(bench):
-    widget = await bench.widget()
+async def test_equal_sets_are_written_in_the_same_order(env):
+    widget = await env.widget()
     for value in ({8, 0, 16}, {16, 8, 0}):
         spec = {"free": {"s": value}}
-        child = await apply(bench.cached, WIDGET("c", bench.namespace, spec=spec), owner=widget)
-        widget = (await decide(bench.writer, WIDGET, widget, lambda draft, spec=spec: draft.spec.update(spec))).object
+        child = await apply(env.cached_writer, WIDGET("c", env.namespace, spec=spec), owner=widget)
+        widget = (await decide(env.writer, WIDGET, widget, lambda draft, spec=spec: draft.spec.update(spec))).object
     assert (child.spec, widget.spec) == ({"free": {"s": [0, 8, 16]}},) * 2
-    assert bench.wire.writes == ["PATCH", "PATCH"]
+    assert env.faulty_transport.writes == ["PATCH", "PATCH"]
 
 
-async def test_child_without_fields_and_owner_is_rejected(bench):
+async def test_child_without_fields_and_owner_is_rejected(env):
     """Without a field there is no Apply entry, so after a restart the child would look foreign."""
-    owner = await bench.widget("owner")
-    for payload in (Namespace(f"{bench.namespace}-x"), ConfigMap("c", "default", labels=None)):
+    owner = await env.widget("owner")
+    for payload in (Namespace(f"{env.namespace}-x"), ConfigMap("c", "default", labels=None)):
         with pytest.raises(ValueError, match="give it a label"):
-            await apply(bench.writer, payload, owner=owner)
-    assert bench.wire.sent == []
-    made = await apply(bench.writer, ConfigMap("c", bench.namespace), owner=owner)
-    restarted = Writer(bench.client, bench.world, bench.writer.manager)
-    assert (await apply(restarted, ConfigMap("c", bench.namespace), owner=owner)).uid == made.uid
+            await apply(env.writer, payload, owner=owner)
+    assert env.faulty_transport.sent_requests == []
+    made = await apply(env.writer, ConfigMap("c", env.namespace), owner=owner)
+    restarted = Writer(env.client, env.world, env.writer.manager)
+    assert (await apply(restarted, ConfigMap("c", env.namespace), owner=owner)).uid == made.uid
 
 
 LOOSE = kind("loose.fairlead.test/v1", "Loose")
@@ -312,26 +317,26 @@ ACCEPTED = [
 MALFORMED = [{"conditions": {}}, {"conditions": "x"}, "text", 5, []]
 
 
-async def loose(bench, content):
+async def create_loose_object(env, content):
     """Create an object of a kind without a schema, with that status."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version = {**CRD["spec"]["versions"][0], "schema": schema}
     names = {"kind": "Loose", "plural": "looses", "singular": "loose", "listKind": "LooseList"}
     spec = {**CRD["spec"], "group": LOOSE.group, "names": names, "versions": [version]}
-    await bench.other.create({**CRD, "metadata": {"name": "looses.loose.fairlead.test"}, "spec": spec})
-    await bench.other.create(LOOSE("l", "default"))
+    await env.foreign_client.create({**CRD, "metadata": {"name": "looses.loose.fairlead.test"}, "spec": spec})
+    await env.foreign_client.create(LOOSE("l", "default"))
     put = [{"op": "add", "path": "/status", "value": content}]
-    return await bench.other.patch(LOOSE, "l", "default", put, type=PatchType.JSON, subresource="status")
+    return await env.foreign_client.patch(LOOSE, "l", "default", put, type=PatchType.JSON, subresource="status")
 
 
 async def report_on(content):
-    bench = Bench(SimpleNamespace(namespace="default"), Server(World(), tokens=["t"]).transport())
-    await install(bench.other)
-    obj = await loose(bench, content)
+    env = WriteTestEnvironment(SimpleNamespace(namespace="default"), Server(World(), tokens=["t"]).transport())
+    await install(env.foreign_client)
+    obj = await create_loose_object(env, content)
     report = StatusReport(1)
     report.condition("Ready", True, "Because")
-    after = await status.write_status(bench.writer, LOOSE, obj, report)
-    again = await status.write_status(Writer(bench.client, bench.world, "ours"), LOOSE, after, report)
+    after = await status.write_status(env.writer, LOOSE, obj, report)
+    again = await status.write_status(Writer(env.client, env.world, "ours"), LOOSE, after, report)
     assert again.resource_version == after.resource_version
     return after.status
 

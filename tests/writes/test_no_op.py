@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from workbench import MANAGER, WIDGET, Bench, install
+from workbench import MANAGER, WIDGET, WriteTestEnvironment, install
 
 from fairlead.api.errors import Invalid
 from fairlead.api.world import World
@@ -36,28 +36,28 @@ spec = st.fixed_dictionaries(
 foreign = st.one_of(st.none(), spec)
 
 
-async def check(before, drift, after):
+async def check_skipped_apply(before, drift, after):
     server = Server(World(), tokens=["t"])
-    bench = Bench(SimpleNamespace(namespace="default"), server.transport())
-    await install(bench.other)
+    env = WriteTestEnvironment(SimpleNamespace(namespace="default"), server.transport())
+    await install(env.foreign_client)
 
     def payload(fields):
         return WIDGET("w", "default", labels={"always": "owned"}, **({"spec": fields} if fields else {}))
 
-    seen = await bench.other.apply(payload(before), field_manager=MANAGER)
+    applied_before = await env.foreign_client.apply(payload(before), field_manager=MANAGER)
     if drift is not None:
-        seen = await bench.merge(seen, {"spec": drift})
-    skipped = is_no_op(payload(after), seen, MANAGER)
+        applied_before = await env.merge_patch(applied_before, {"spec": drift})
+    is_skipped = is_no_op(payload(after), applied_before, MANAGER)
     try:
-        applied = await bench.other.apply(payload(after), field_manager=MANAGER)
+        applied = await env.foreign_client.apply(payload(after), field_manager=MANAGER)
     except Invalid:  # A map whose last key is given up.
-        assert not skipped
+        assert not is_skipped
         return
-    if skipped:
-        assert json_equal({**applied, "metadata": 0}, {**seen, "metadata": 0})
+    if is_skipped:
+        assert json_equal({**applied, "metadata": 0}, {**applied_before, "metadata": 0})
     if json_equal(after, before) and drift is None:
-        assert skipped, "an identical payload is recognized if the server normalizes nothing"
-    await bench.transport.close()
+        assert is_skipped, "an identical payload is recognized if the server normalizes nothing"
+    await env.transport.close()
 
 
 @settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -68,27 +68,27 @@ async def check(before, drift, after):
 @example({"tags": ["a", "b"]}, {"tags": ["b", "a"]}, {"tags": ["a", "b"]})
 @example({"free": {"a": True}}, None, {"free": {"a": 1}})
 def test_skipped_apply_would_have_changed_nothing(before, drift, after):
-    asyncio.run(check(before, drift, after))
+    asyncio.run(check_skipped_apply(before, drift, after))
 
 
 @settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(spec)
 def test_identical_payload_is_not_sent_again(fields):
-    asyncio.run(check(fields, None, fields))
+    asyncio.run(check_skipped_apply(fields, None, fields))
 
 
-async def test_empty_list_is_sent_where_another_manager_has_items(bench):
-    first = await apply(bench.cached, WIDGET("w", bench.namespace, spec={"size": 1}))
-    bench.view.put(WIDGET, await bench.merge(first, {"spec": {"lines": ["x"]}}))
-    after = await apply(bench.cached, WIDGET("w", bench.namespace, spec={"size": 1, "lines": []}))
+async def test_empty_list_is_sent_where_another_manager_has_items(env):
+    first = await apply(env.cached_writer, WIDGET("w", env.namespace, spec={"size": 1}))
+    env.cache.put(WIDGET, await env.merge_patch(first, {"spec": {"lines": ["x"]}}))
+    after = await apply(env.cached_writer, WIDGET("w", env.namespace, spec={"size": 1, "lines": []}))
     assert after.spec["lines"] == []
 
 
-async def test_empty_map_is_not_sent_where_another_manager_has_a_map(bench):
-    first = await apply(bench.cached, WIDGET("w", bench.namespace, spec={"size": 1}))
-    theirs = bench.view.put(WIDGET, await bench.merge(first, {"spec": {"options": {"a": "1"}}}))
-    payload = WIDGET("w", bench.namespace, spec={"size": 1, "options": {}})
-    bench.wire.forget()
-    assert await apply(bench.cached, payload) == theirs
-    assert bench.wire.sent == []
-    assert (await bench.other.apply(payload, field_manager=MANAGER)).spec == theirs.spec
+async def test_empty_map_is_not_sent_where_another_manager_has_a_map(env):
+    first = await apply(env.cached_writer, WIDGET("w", env.namespace, spec={"size": 1}))
+    theirs = env.cache.put(WIDGET, await env.merge_patch(first, {"spec": {"options": {"a": "1"}}}))
+    payload = WIDGET("w", env.namespace, spec={"size": 1, "options": {}})
+    env.faulty_transport.forget_requests()
+    assert await apply(env.cached_writer, payload) == theirs
+    assert env.faulty_transport.sent_requests == []
+    assert (await env.foreign_client.apply(payload, field_manager=MANAGER)).spec == theirs.spec

@@ -7,52 +7,52 @@ from fairlead.writes import Writer, apply, prune
 
 
 @pytest.fixture
-async def owner(bench):
-    return await bench.widget("owner", spec={"size": 1})
+async def owner(env):
+    return await env.widget("owner", spec={"size": 1})
 
 
-async def children(bench, owner, *names):
-    return [await apply(bench.writer, ConfigMap(name, data={"x": "y"}), owner=owner) for name in names]
+async def apply_children(env, owner, *names):
+    return [await apply(env.writer, ConfigMap(name, data={"x": "y"}), owner=owner) for name in names]
 
 
-async def test_prune_deletes_only_unneeded_children(bench, owner):
-    a, b = await children(bench, owner, "a", "b")
-    pruned = await prune(bench.writer, owner, ConfigMap, [a, b], [(bench.namespace, "a")])
-    assert pruned == [b]
-    assert await bench.exists(a)
-    assert not await bench.exists(b)
+async def test_prune_deletes_only_unneeded_children(env, owner):
+    child_a, child_b = await apply_children(env, owner, "a", "b")
+    pruned = await prune(env.writer, owner, ConfigMap, [child_a, child_b], [(env.namespace, "a")])
+    assert pruned == [child_b]
+    assert await env.exists(child_a)
+    assert not await env.exists(child_b)
 
 
-async def test_prune_keeps_children_of_another_owner(bench, owner):
+async def test_prune_keeps_children_of_another_owner(env, owner):
     """Guard: the owner's uid."""
-    other = await bench.widget("other")
-    theirs = await children(bench, other, "a")
-    assert await prune(bench.writer, owner, ConfigMap, theirs, []) == []
-    assert await bench.exists(theirs[0])
+    other = await env.widget("other")
+    foreign_children = await apply_children(env, other, "a")
+    assert await prune(env.writer, owner, ConfigMap, foreign_children, []) == []
+    assert await env.exists(foreign_children[0])
 
 
-async def test_prune_keeps_children_that_we_did_not_apply(bench, owner):
+async def test_prune_keeps_children_that_we_did_not_apply(env, owner):
     """Guard: our Apply entry."""
-    by_another = await apply(Writer(bench.other, bench.world, "theirs"), ConfigMap("a"), owner=owner)
-    plain = ConfigMap("b", bench.namespace)
-    plain["metadata"]["ownerReferences"] = by_another.metadata["ownerReferences"]
-    by_hand = await bench.other.create(plain, field_manager=bench.writer.manager)
-    assert await prune(bench.writer, owner, ConfigMap, [by_another, by_hand], []) == []
-    assert await bench.exists(by_another)
-    assert await bench.exists(by_hand)
+    by_another = await apply(Writer(env.foreign_client, env.world, "theirs"), ConfigMap("a"), owner=owner)
+    unapplied_child = ConfigMap("b", env.namespace)
+    unapplied_child["metadata"]["ownerReferences"] = by_another.metadata["ownerReferences"]
+    by_hand = await env.foreign_client.create(unapplied_child, field_manager=env.writer.manager)
+    assert await prune(env.writer, owner, ConfigMap, [by_another, by_hand], []) == []
+    assert await env.exists(by_another)
+    assert await env.exists(by_hand)
 
 
-async def test_prune_keeps_a_child_that_changed(bench, owner):
+async def test_prune_keeps_a_child_that_changed(env, owner):
     """Guard: the resourceVersion. Someone may have taken the child over."""
-    [child] = await children(bench, owner, "a")
-    await bench.merge(child, {"metadata": {"ownerReferences": None}})
-    assert await prune(bench.writer, owner, ConfigMap, [child], []) == []
-    assert await bench.exists(child)
+    [child] = await apply_children(env, owner, "a")
+    await env.merge_patch(child, {"metadata": {"ownerReferences": None}})
+    assert await prune(env.writer, owner, ConfigMap, [child], []) == []
+    assert await env.exists(child)
 
 
-async def test_prune_keeps_a_recreated_child(bench, owner):
+async def test_prune_keeps_a_recreated_child(env, owner):
     """Guard: the uid."""
-    [child] = await children(bench, owner, "a")
-    new = await bench.recreate(child)
-    await prune(bench.writer, owner, ConfigMap, [child], [])
-    assert await bench.exists(new)
+    [child] = await apply_children(env, owner, "a")
+    new = await env.recreate(child)
+    await prune(env.writer, owner, ConfigMap, [child], [])
+    assert await env.exists(new)

@@ -17,7 +17,7 @@ from fairlead.writes.guarded_patch import build_guarded_patch
 from fairlead.writes.json_patch import passes_all_tests
 from fairlead.writes.tracked import TrackedList, TrackedMap, collect_edits, plain
 
-OBJ = {
+OBJECT = {
     "apiVersion": "example.com/v1",
     "kind": "Widget",
     "metadata": {"name": "w", "namespace": "n", "uid": "u", "resourceVersion": "7", "labels": {"a/b": "1"}},
@@ -33,7 +33,7 @@ OBJ = {
 }
 
 
-def patch(function, obj=OBJ):
+def patch(function, obj=OBJECT):
     before = copy.deepcopy(obj)
     log = AccessLog(obj)
     draft = Draft(log)
@@ -45,82 +45,86 @@ def patch(function, obj=OBJ):
 def guards_of(function):
     """Return the tests of the patch, without those of the uid and of the write itself."""
 
-    def write_too(draft):
+    def write_extra_field(draft):
         function(draft)
         draft.status["mark"] = 1
 
-    ops = patch(write_too)
-    assert ops[0] == {"op": "test", "path": "/metadata/uid", "value": "u"}
-    tests = {op["path"]: op["value"] for op in ops[1:] if op["op"] == "test"}
+    operations = patch(write_extra_field)
+    assert operations[0] == {"op": "test", "path": "/metadata/uid", "value": "u"}
+    tests = {operation["path"]: operation["value"] for operation in operations[1:] if operation["op"] == "test"}
     tests.pop("/status/mark", None)
     return tests
 
 
-TWO = {"/spec/ports/2": {"": "u"}}  # The marker is found at index 2, so the list has two items.
+TWO_ITEMS_MARKER = {"/spec/ports/2": {"": "u"}}  # The marker is found at index 2, so the list has two items.
 
 
 READS = [
-    ("a scalar", lambda d: d.spec["size"], {"/spec/size": 3}),
-    ("a scalar by get", lambda d: d.get("spec").get("size"), {"/spec/size": 3}),
-    ("an absence", lambda d: d.spec.get("gone"), {"/spec/gone": None}),
-    ("an absence asked with in", lambda d: "gone" in d.spec, {"/spec/gone": None}),
-    ("an absence below an absence", lambda d: d.annotations.get("x"), {"/metadata/annotations": None}),
-    ("a null", lambda d: d.spec.get("note"), {"/spec/note": None}),
-    ("a key with a slash", lambda d: d.labels["a/b"], {"/metadata/labels/a~1b": "1"}),
-    ("the keys of a map", lambda d: list(d.labels), {"/metadata/labels": {"a/b": "1"}}),
-    ("the length of a map", lambda d: len(d.labels), {"/metadata/labels": {"a/b": "1"}}),
-    ("that a map is there", lambda d: d["spec"]["empty"] is None, {"/spec/empty/": None}),
-    ("that an empty map is empty", lambda d: bool(d["spec"]["empty"]), {"/spec/empty": {}}),
-    ("that a map is not empty", lambda d: bool(d.labels), {"/metadata/labels": {"a/b": "1"}}),
-    ("or {}", lambda d: (d.get("spec") or {}).get("size"), {"/spec/size": 3}),
-    ("or {} on an absence", lambda d: (d.metadata.get("annotations") or {}).get("x"), {"/metadata/annotations": None}),
-    ("one item", lambda d: d.spec["ports"][1]["port"], {"/spec/ports/1/port": 2}),
-    ("items up to the one found", lambda d: next(p for p in d.spec["ports"] if p["name"] == "x")["port"],
+    ("a scalar", lambda draft: draft.spec["size"], {"/spec/size": 3}),
+    ("a scalar by get", lambda draft: draft.get("spec").get("size"), {"/spec/size": 3}),
+    ("an absence", lambda draft: draft.spec.get("gone"), {"/spec/gone": None}),
+    ("an absence asked with in", lambda draft: "gone" in draft.spec, {"/spec/gone": None}),
+    ("an absence below an absence", lambda draft: draft.annotations.get("x"), {"/metadata/annotations": None}),
+    ("a null", lambda draft: draft.spec.get("note"), {"/spec/note": None}),
+    ("a key with a slash", lambda draft: draft.labels["a/b"], {"/metadata/labels/a~1b": "1"}),
+    ("the keys of a map", lambda draft: list(draft.labels), {"/metadata/labels": {"a/b": "1"}}),
+    ("the length of a map", lambda draft: len(draft.labels), {"/metadata/labels": {"a/b": "1"}}),
+    ("that a map is there", lambda draft: draft["spec"]["empty"] is None, {"/spec/empty/": None}),
+    ("that an empty map is empty", lambda draft: bool(draft["spec"]["empty"]), {"/spec/empty": {}}),
+    ("that a map is not empty", lambda draft: bool(draft.labels), {"/metadata/labels": {"a/b": "1"}}),
+    ("or {}", lambda draft: (draft.get("spec") or {}).get("size"), {"/spec/size": 3}),
+    ("or {} on an absence", lambda draft: (draft.metadata.get("annotations") or {}).get("x"),
+     {"/metadata/annotations": None}),
+    ("one item", lambda draft: draft.spec["ports"][1]["port"], {"/spec/ports/1/port": 2}),
+    ("items up to the one found", lambda draft: next(p for p in draft.spec["ports"] if p["name"] == "x")["port"],
      {"/spec/ports/0/name": "x", "/spec/ports/0/port": 1}),
-    ("items to the end of a list", lambda d: [p["name"] for p in d.spec["ports"]],
-     {"/spec/ports/0/name": "x", "/spec/ports/1/name": "y", **TWO}),
-    ("the length of a list", lambda d: len(d.spec["ports"]), TWO),
-    ("the length of an empty list", lambda d: len(d.spec["none"]), {"/spec/none": []}),
-    ("the last item", lambda d: d.spec["ports"][-1]["name"], {"/spec/ports/1/name": "y", **TWO}),
-    ("a place behind the last", lambda d: d.spec["ports"][2:], TWO),
-    ("an absence in an item", lambda d: d.spec["ports"][0].get("none"), {"/spec/ports/0/none": None}),
-    ("that a list is there", lambda d: d.spec["ports"] is None, {"/spec/ports/0": OBJ["spec"]["ports"][0]}),
-    ("that an empty list is there", lambda d: d.spec["none"] is None, {"/spec/none": []}),
-    ("that a list is not empty", lambda d: bool(d.spec["ports"]), {"/spec/ports/0": OBJ["spec"]["ports"][0]}),
-    ("every item of a list", lambda d: "x" in d.spec["tags"], {"/spec/tags": ["a", "b"]}),
-    ("a list compared", lambda d: d.spec["ports"] == [], {"/spec/ports": OBJ["spec"]["ports"]}),
-    ("a map compared", lambda d: d.labels == {}, {"/metadata/labels": {"a/b": "1"}}),
-    ("a plain copy", lambda d: copy.deepcopy(d.labels), {"/metadata/labels": {"a/b": "1"}}),
-    ("metadata whole is the resourceVersion", lambda d: dict(d.metadata), {"/metadata/resourceVersion": "7"}),
-    ("everything is the resourceVersion", lambda d: d.plain(), {"/metadata/resourceVersion": "7"}),
-    ("identity is tested anyway", lambda d: (d.uid, d.name, d.namespace, d["kind"]), {}),
-    ("a missing condition", lambda d: d.is_true("Ready"), {"/status/conditions": None}),
-    ("that nobody deletes it", lambda d: d.deleting, {"/metadata/deletionTimestamp": None}),
-    ("what it wrote itself", lambda d: (d.spec.update(new=1), d.spec["new"])[1], {"/spec/new": None}),
-    ("nothing", lambda d: None, {}),
+    ("items to the end of a list", lambda draft: [p["name"] for p in draft.spec["ports"]],
+     {"/spec/ports/0/name": "x", "/spec/ports/1/name": "y", **TWO_ITEMS_MARKER}),
+    ("the length of a list", lambda draft: len(draft.spec["ports"]), TWO_ITEMS_MARKER),
+    ("the length of an empty list", lambda draft: len(draft.spec["none"]), {"/spec/none": []}),
+    ("the last item", lambda draft: draft.spec["ports"][-1]["name"], {"/spec/ports/1/name": "y", **TWO_ITEMS_MARKER}),
+    ("a place behind the last", lambda draft: draft.spec["ports"][2:], TWO_ITEMS_MARKER),
+    ("an absence in an item", lambda draft: draft.spec["ports"][0].get("none"), {"/spec/ports/0/none": None}),
+    ("that a list is there", lambda draft: draft.spec["ports"] is None, {"/spec/ports/0": OBJECT["spec"]["ports"][0]}),
+    ("that an empty list is there", lambda draft: draft.spec["none"] is None, {"/spec/none": []}),
+    ("that a list is not empty", lambda draft: bool(draft.spec["ports"]),
+     {"/spec/ports/0": OBJECT["spec"]["ports"][0]}),
+    ("every item of a list", lambda draft: "x" in draft.spec["tags"], {"/spec/tags": ["a", "b"]}),
+    ("a list compared", lambda draft: draft.spec["ports"] == [], {"/spec/ports": OBJECT["spec"]["ports"]}),
+    ("a map compared", lambda draft: draft.labels == {}, {"/metadata/labels": {"a/b": "1"}}),
+    ("a plain copy", lambda draft: copy.deepcopy(draft.labels), {"/metadata/labels": {"a/b": "1"}}),
+    ("metadata whole is the resourceVersion", lambda draft: dict(draft.metadata), {"/metadata/resourceVersion": "7"}),
+    ("everything is the resourceVersion", lambda draft: draft.plain(), {"/metadata/resourceVersion": "7"}),
+    ("identity is tested anyway", lambda draft: (draft.uid, draft.name, draft.namespace, draft["kind"]), {}),
+    ("a missing condition", lambda draft: draft.is_true("Ready"), {"/status/conditions": None}),
+    ("that nobody deletes it", lambda draft: draft.deleting, {"/metadata/deletionTimestamp": None}),
+    ("what it wrote itself", lambda draft: (draft.spec.update(new=1), draft.spec["new"])[1], {"/spec/new": None}),
+    ("nothing", lambda draft: None, {}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("function", "expected"), [(f, e) for _, f, e in READS], ids=[name for name, _, _ in READS])
+@pytest.mark.parametrize(
+    ("function", "expected"), [(function, e) for _, function, e in READS], ids=[name for name, _, _ in READS]
+)
 def test_each_kind_of_read_has_its_tests(function, expected):
     assert guards_of(function) == expected
 
 
-def change(function, obj=OBJ):
-    ops = patch(function, obj)
-    assert passes_all_tests(obj, ops)
-    return [tuple(op.values()) for op in ops[1:]]
+def change(function, obj=OBJECT):
+    operations = patch(function, obj)
+    assert passes_all_tests(obj, operations)
+    return [tuple(operation.values()) for operation in operations[1:]]
 
 
 def test_replaced_value_is_tested():
-    assert change(lambda d: d.status.update(phase="New")) == [
+    assert change(lambda draft: draft.status.update(phase="New")) == [
         ("test", "/status/phase", "Old"),
         ("replace", "/status/phase", "New"),
     ]
 
 
 def test_filled_absence_is_tested():
-    assert change(lambda d: d.status.update(plan={"id": 1})) == [
+    assert change(lambda draft: draft.status.update(plan={"id": 1})) == [
         ("test", "/status/plan", None),
         ("add", "/status/plan", {"id": 1}),
     ]
@@ -142,7 +146,7 @@ def test_field_added_to_an_item_is_guarded_by_the_item():
         draft.spec["ports"][0]["protocol"] = "UDP"
 
     assert change(add) == [
-        ("test", "/spec/ports/0", OBJ["spec"]["ports"][0]),
+        ("test", "/spec/ports/0", OBJECT["spec"]["ports"][0]),
         ("add", "/spec/ports/0/protocol", "UDP"),
     ]
 
@@ -172,25 +176,25 @@ def test_list_with_moved_items_is_tested_as_a_whole():
         draft.spec["ports"].insert(0, {"name": "z"})
 
     assert change(insert) == [
-        ("test", "/spec/ports", OBJ["spec"]["ports"]),
-        ("replace", "/spec/ports", [{"name": "z"}, *OBJ["spec"]["ports"]]),
+        ("test", "/spec/ports", OBJECT["spec"]["ports"]),
+        ("replace", "/spec/ports", [{"name": "z"}, *OBJECT["spec"]["ports"]]),
     ]
 
 
 @pytest.mark.parametrize("items", [[], [0], [0, 1, 2], {"0": 0, "1": 1}, None])
 def test_list_of_another_length_fails_its_test(items):
-    obj = {**OBJ, "spec": {"steps": [0, 1]}}
-    ops = patch(lambda draft: draft.status.update(many=len(draft.spec["steps"])), obj)
-    other = {**OBJ, "spec": {"steps": items}}
-    assert passes_all_tests(obj, ops)
-    assert not passes_all_tests(other, ops)
+    obj = {**OBJECT, "spec": {"steps": [0, 1]}}
+    operations = patch(lambda draft: draft.status.update(many=len(draft.spec["steps"])), obj)
+    other = {**OBJECT, "spec": {"steps": items}}
+    assert passes_all_tests(obj, operations)
+    assert not passes_all_tests(other, operations)
     with pytest.raises(json_patch.CannotApply):
-        json_patch.apply(other, json_patch.decode(gojson.dumps(ops)))
+        json_patch.apply(other, json_patch.decode(gojson.dumps(operations)))
 
 
 def test_many_reads_are_tested_as_a_list_and_too_many_as_the_version():
     obj = {
-        **OBJ,
+        **OBJECT,
         "spec": {"steps": [{"n": n, "m": n} for n in range(200)], "many": dict.fromkeys(map(str, range(6000)), 1)},
     }
 
@@ -200,16 +204,19 @@ def test_many_reads_are_tested_as_a_list_and_too_many_as_the_version():
     def too_many(draft):
         draft.status["sum"] = sum(draft.spec["many"][key] for key in obj["spec"]["many"])
 
-    assert [op["path"] for op in patch(few, obj)[1:]] == ["/spec/steps", "/status/sum", "/status/sum"]
-    assert [op["path"] for op in patch(too_many, obj)[1:]] == ["/metadata/resourceVersion", "/status/sum"]
+    assert [operation["path"] for operation in patch(few, obj)[1:]] == ["/spec/steps", "/status/sum", "/status/sum"]
+    assert [operation["path"] for operation in patch(too_many, obj)[1:]] == ["/metadata/resourceVersion", "/status/sum"]
 
 
 @pytest.mark.parametrize("steps", [[None], [1, None], [[None]], [{"a": [None]}]], ids=str)
 def test_list_with_null_is_never_tested_as_a_whole(steps):
     """A real server closes the connection for such a test, so the patch tests the resourceVersion."""
-    obj = {**OBJ, "spec": {"steps": steps}}
-    ops = patch(lambda draft: draft.status.update(phase=str(draft.spec["steps"])), obj)
-    assert [op["path"] for op in ops if op["op"] == "test"] == ["/metadata/uid", "/metadata/resourceVersion"]
+    obj = {**OBJECT, "spec": {"steps": steps}}
+    operations = patch(lambda draft: draft.status.update(phase=str(draft.spec["steps"])), obj)
+    assert [operation["path"] for operation in operations if operation["op"] == "test"] == [
+        "/metadata/uid",
+        "/metadata/resourceVersion",
+    ]
 
 
 def test_setting_the_present_value_is_not_a_change():
@@ -234,14 +241,17 @@ def test_own_changes_are_visible_and_the_last_one_counts():
         del draft.status["plan"]
         assert "plan" not in draft.status
 
-    after = patched(OBJ, patch(function))
+    after = patched(OBJECT, patch(function))
     assert after["spec"]["ports"] == [{"name": "x", "port": 9}, {"name": "y", "port": 2}, {"name": "z"}]
-    assert after["status"] == OBJ["status"]
+    assert after["status"] == OBJECT["status"]
 
 
 def test_true_and_one_are_different():
-    obj = {**OBJ, "spec": {"on": True}}
-    assert change(lambda d: d.spec.update(on=1), obj) == [("test", "/spec/on", True), ("replace", "/spec/on", 1)]
+    obj = {**OBJECT, "spec": {"on": True}}
+    assert change(lambda draft: draft.spec.update(on=1), obj) == [
+        ("test", "/spec/on", True),
+        ("replace", "/spec/on", 1),
+    ]
 
 
 LISTS = [
@@ -263,7 +273,7 @@ LISTS = [
 
 @pytest.mark.parametrize("edit", [e for _, e in LISTS], ids=[name for name, _ in LISTS])
 def test_items_keep_their_identity_when_the_list_changes(edit):
-    obj = {**OBJ, "spec": {"steps": [{"n": "a"}, {"n": "b"}, {"n": "c"}]}}
+    obj = {**OBJECT, "spec": {"steps": [{"n": "a"}, {"n": "b"}, {"n": "c"}]}}
     expected = copy.deepcopy(obj)
     edit(expected["spec"]["steps"])
     log = AccessLog(obj)
@@ -273,10 +283,10 @@ def test_items_keep_their_identity_when_the_list_changes(edit):
     assert patched(obj, build_guarded_patch(log, collect_edits(draft)).ops) == expected
 
 
-def patched(obj, ops):
+def patched(obj, operations):
     """Return the object after a server applied the patch."""
-    assert passes_all_tests(obj, ops)
-    return json_patch.apply(obj, json_patch.decode(gojson.dumps(ops)))
+    assert passes_all_tests(obj, operations)
+    return json_patch.apply(obj, json_patch.decode(gojson.dumps(operations)))
 
 
 KEYS = st.sampled_from("abc")
@@ -364,7 +374,7 @@ STEP = st.tuples(
 @settings(max_examples=60, deadline=None)
 @given(spec=st.dictionaries(KEYS, VALUES, max_size=3), steps=st.lists(STEP, max_size=12))
 def test_draft_behaves_like_a_plain_copy(spec, steps):
-    obj = {**OBJ, "spec": spec}
+    obj = {**OBJECT, "spec": spec}
     before, expected = copy.deepcopy(obj), copy.deepcopy(obj)
     try:
         results = play(expected["spec"], steps)
@@ -374,9 +384,9 @@ def test_draft_behaves_like_a_plain_copy(spec, steps):
     draft = Draft(log)
     assert play(draft["spec"], steps) == results
     assert draft.plain() == expected
-    ops = build_guarded_patch(log, collect_edits(draft)).ops
+    operations = build_guarded_patch(log, collect_edits(draft)).ops
     assert obj == before, "the object itself is never changed"
-    assert patched(obj, ops) == expected
+    assert patched(obj, operations) == expected
 
 
 def test_map_without_its_last_key_is_empty():
@@ -389,7 +399,7 @@ def test_map_without_its_last_key_is_empty():
 
 
 def test_list_without_its_last_item_is_empty():
-    draft = Draft(AccessLog(OBJ))
+    draft = Draft(AccessLog(OBJECT))
     for items in (draft.spec["none"], draft.spec["tags"]):
         items.append("x")
         assert items
@@ -398,7 +408,7 @@ def test_list_without_its_last_item_is_empty():
 
 
 def test_setting_none_for_a_missing_key_sends_nothing():
-    assert patch(lambda d: d.spec.update(gone=None)) == []
+    assert patch(lambda draft: draft.spec.update(gone=None)) == []
 
 
 def test_removed_part_can_be_filled_again():
@@ -418,7 +428,7 @@ def test_removed_part_can_be_filled_again():
 )
 def test_if_the_tests_pass_the_function_would_decide_the_same(spec, steps, theirs):
     """If someone changed the object and every test still passes, the decision is right for the changed object too."""
-    obj, other = {**OBJ, "spec": spec}, {**copy.deepcopy(OBJ), "spec": copy.deepcopy(spec)}
+    obj, other = {**OBJECT, "spec": spec}, {**copy.deepcopy(OBJECT), "spec": copy.deepcopy(spec)}
     log = AccessLog(obj)
     draft = Draft(log)
     try:
@@ -428,10 +438,10 @@ def test_if_the_tests_pass_the_function_would_decide_the_same(spec, steps, their
         reject()
     results = play(draft["spec"], steps)
     draft.status["mark"] = 1
-    ops = build_guarded_patch(log, collect_edits(draft)).ops
-    if other == obj or not passes_all_tests(other, ops):
+    operations = build_guarded_patch(log, collect_edits(draft)).ops
+    if other == obj or not passes_all_tests(other, operations):
         return
-    landed = patched(other, ops)
+    landed = patched(other, operations)
     again = copy.deepcopy(other)
     assert play(again["spec"], steps) == results
     assert landed == {**again, "status": {**again["status"], "mark": 1}}
@@ -477,17 +487,17 @@ def walk(value):
 
 @pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
 def test_usual_operations_on_maps_and_lists_work_on_a_draft(use):
-    obj = {**OBJ, "spec": {"m": {"a": [1, 2], "b": "x"}, "s": [{"n": 1}, 7]}}
+    obj = {**OBJECT, "spec": {"m": {"a": [1, 2], "b": "x"}, "s": [{"n": 1}, 7]}}
     draft = Draft(AccessLog(obj))
     assert plain(use(draft.spec["m"], draft.spec["s"])) == plain(use(**copy.deepcopy(obj["spec"])))
 
 
 def test_json_dumps_rejects_a_tracked_map_and_accepts_its_plain_copy():
     """The C encoder of the standard library reads the memory of the dict, which is empty in a tracked map."""
-    draft = Draft(AccessLog(OBJ))
+    draft = Draft(AccessLog(OBJECT))
     with pytest.raises(TypeError, match=r"take its plain\(\) copy"):
         json.dumps(draft.spec)
-    assert json.loads(json.dumps(draft.spec.plain())) == OBJ["spec"]
+    assert json.loads(json.dumps(draft.spec.plain())) == OBJECT["spec"]
 
 
 def test_numeric_key_is_not_a_list_index():
@@ -496,10 +506,13 @@ def test_numeric_key_is_not_a_list_index():
 
 
 def test_null_in_a_map_that_the_server_dropped_is_not_sent_again():
-    assert patch(lambda d: d.status.update(phase="Old", plan=None)) == []
-    obj = {**OBJ, "status": {"plan": {"id": 1, "steps": [{"n": 1}]}}}
-    assert patch(lambda d: d.status.update(plan={"id": 1, "none": None, "steps": [{"n": 1, "m": None}]}), obj) == []
-    assert patch(lambda d: d.status.update(plan={"id": 2, "none": None}), obj) != []
+    assert patch(lambda draft: draft.status.update(phase="Old", plan=None)) == []
+    obj = {**OBJECT, "status": {"plan": {"id": 1, "steps": [{"n": 1}]}}}
+    assert (
+        patch(lambda draft: draft.status.update(plan={"id": 1, "none": None, "steps": [{"n": 1, "m": None}]}), obj)
+        == []
+    )
+    assert patch(lambda draft: draft.status.update(plan={"id": 2, "none": None}), obj) != []
 
 
 def test_change_inside_a_former_list_is_ignored():
