@@ -1,9 +1,9 @@
-"""Measure the cache beside a minimal one and beside other clients: `python bench/cache.py`.
+"""Measure fairlead's cache, a minimal cache and other clients: `python bench/cache.py`.
 
-bench/feeder.py plays the API server; each contestant (bench/contestants) runs in a process of its own, others' from
-the environment of `make bench-peers` where it is there. Four things are measured: the first list, taken in; MODIFIED
-events as fast as they are taken; the time from an event's sending to the handler's first line, at 200 a second; the
-import. Trust the ratios within one run, not the absolutes.
+bench/feeder.py plays the API server. Each client (bench/contestants) runs in a process of its own. Other clients run in
+the environment of `make bench-peers`, if it exists. The program measures the first list, the rate of MODIFIED events,
+the latency from sending an event to its handler at 200 events a second, and the import. Compare ratios within one run,
+not absolute values.
 """
 
 import argparse
@@ -34,7 +34,7 @@ LATENCY_RATE = 200
 
 
 async def get(port, path):
-    """One GET, by hand: no client library is in the process but the contestant's own."""
+    """Send one GET over a plain socket, so that the process contains no client library except the measured one."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())
     head = await reader.readuntil(b"\r\n\r\n")
@@ -45,7 +45,7 @@ async def get(port, path):
 
 
 class EventCounter:
-    """Counts, and notes when each came while that is what is measured. May be called from another thread."""
+    """Counts events, and records their times while latency is measured. Other threads may call it."""
 
     def __init__(self):
         self.loop, self.expected, self.count, self.came = asyncio.get_running_loop(), 0, 0, None
@@ -103,7 +103,7 @@ async def contest(name, port, objects, events, timed):
 
 
 async def overhead(port, objects):
-    """Bytes that an object of ours costs beside its JSON, and the JSON in all."""
+    """Return the bytes that our cache needs per object in addition to its JSON, and the bytes of all the JSON."""
     from contestants import ours
 
     contestant = ours.Contestant()
@@ -117,7 +117,7 @@ async def overhead(port, objects):
 
 
 def best(one, other):
-    """The better of each figure: what disturbs a run only ever makes it worse."""
+    """Return the better value of each figure, because disturbances only make a run worse."""
     if one.get("failed") or other.get("failed"):
         return other if one.get("failed") else one
     return {
@@ -127,7 +127,7 @@ def best(one, other):
 
 
 def imported(python, name):
-    """Milliseconds of CPU that its import takes, the best of five fresh processes."""
+    """Return the CPU milliseconds of the client's import: the best of five new processes."""
     # kopf imports whichever other client it finds: alone, it would find none
     hidden = "import sys; sys.modules.update(dict.fromkeys(['kubernetes', 'kubernetes_asyncio', 'pykube']))"
     timed = f"import time; s = time.process_time(); import contestants.{name}; print(time.process_time() - s)"
@@ -136,16 +136,16 @@ def imported(python, name):
 
 
 def versions():
-    """Of the peers, from the lock."""
+    """Return the versions of the other clients, from the lock file."""
     pins = (HERE.parent / "requirements/peers.txt").read_text().splitlines()
     pinned = dict(line.split(" ")[0].split("==") for line in pins if "==" in line and line[0] not in " #")
     return {name: pinned[name.replace("_", "-")] for name in PEERS}
 
 
 def decoding():
-    """Microseconds of CPU for a watch event of ours, from its chunk to the entry that is kept, and for orjson's parse.
+    """Return the CPU microseconds to decode one watch event with fairlead, and to parse it with orjson.
 
-    The best of many short rounds, in turn. Without orjson, which is among the peers, ours alone.
+    The values are the best of many short rounds. Without orjson, only fairlead's value is returned.
     """
     from fairlead.api.builtin import Pod
     from fairlead.cache.entries import EntryCodec
@@ -179,7 +179,7 @@ def decoding():
 
 
 def measured(name, port, options):
-    """What one contestant's process found, or that it failed."""
+    """Return the figures of one client's process, or its error."""
     python = PEERS_PYTHON if name in PEERS else sys.executable
     counts = ["--objects", str(options.objects), "--events", str(options.events), "--timed", str(options.timed)]
     command = [python, __file__, "--only", name, "--port", port, *counts]

@@ -1,6 +1,6 @@
-"""Measure a client request beside one of bare aiohttp: `python bench/client.py [--requests N]`.
+"""Compare a request of fairlead's client with one of bare aiohttp: `python bench/client.py [--requests N]`.
 
-Both on the same loopback server, a process of its own. What a watch costs is in bench/cache.py.
+Both use the same loopback server, which runs in its own process. bench/cache.py measures the cost of a watch.
 """
 
 import argparse
@@ -25,7 +25,7 @@ BODY = json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name":
 
 
 def serve(sending):
-    """A server that answers every GET alike, as fast as asyncio can."""
+    """Serve the same response to every GET."""
 
     class Trivial(asyncio.Protocol):
         def connection_made(self, transport):
@@ -47,7 +47,7 @@ def serve(sending):
 
 
 async def rate(get, concurrent, count):
-    """Requests a second."""
+    """Return the number of requests per second."""
 
     async def worker():
         for _ in range(count // concurrent):

@@ -1,8 +1,8 @@
-"""Measure how many concurrent reconciles pay off: `python bench/concurrency.py [--objects N]`.
+"""Measure the benefit of concurrent reconciles: `python bench/concurrency.py [--objects N]`.
 
-A burst of new objects, each of which gets a child and a status: two writes. The server is a process of its own,
-embedded and real (where `make real` has been run), beside us and ten milliseconds away. Seconds until all is quiet, and
-our CPU for each object, which bounds what waiting for several at once can gain: the wait divided by it, and one.
+Many new objects appear at once. The operator writes a child and a status for each. The embedded server and the real
+server (if `make real` was run) run in their own processes, with and without ten milliseconds of latency. The program
+prints the seconds until all writes are done, and our CPU time per object, which limits the benefit of concurrency.
 """
 
 import argparse
@@ -27,7 +27,7 @@ AWAY = (0.0, 0.01)
 
 
 async def burst(open_transport, objects, at_once, away):
-    """Seconds from the start of the operator until every object has its child and its status; our CPU, ms an object."""
+    """Return the seconds until every object has its child and status, and our CPU milliseconds per object."""
     world = fl.World()
     transport = open_transport()
     client = Client(transport, world)
@@ -66,7 +66,7 @@ async def measure(name, open_transport, objects):
 
 
 async def main(objects):
-    """Seconds for each of AT_ONCE, by server and how far away it is."""
+    """Return the seconds for each concurrency in AT_ONCE, by server and latency."""
     print(f"{objects:4} objects, at once" + "".join(f"{number:8}" for number in AT_ONCE))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

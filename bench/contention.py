@@ -1,9 +1,9 @@
-"""Measure many writers on one object, half of them foreign: `python bench/contention.py [--embedded | --real]`.
+"""Measure many writers on one object: `python bench/contention.py [--embedded | --real]`.
 
-Half of the writers get, change a label or a count in status, and put, without a pause. The other half are ours, each as
-a process of its own: so many writes of a count of its own in status. Printed for each way to write: how many of them
-landed, and requests for each that did. Then one of ours adds conditions to a list whose others are written without a
-pause. Then two hundred objects that someone labels between our look and our report.
+Half of the writers are foreign: they GET the object, change a label or a status field, and PUT it, without a pause. The
+other half are ours, like separate processes, and each increments its own counter in the status. For each way to write,
+the program prints how many of our writes succeeded and the requests per successful write. Then one of our writers adds
+conditions to a list that others write all the time. Then another client labels 200 objects between our read and report.
 """
 
 import argparse
@@ -69,7 +69,7 @@ class Counting:
 
 
 async def by_decide(client, world, mine, times, obj):
-    """fairlead's way, from the copy that a cache has."""
+    """Increment the counter with fairlead's `decide`, starting from a cached copy."""
     writer = Writer(client, world, mine)
 
     def count(draft):
@@ -81,7 +81,7 @@ async def by_decide(client, world, mine, times, obj):
 
 
 async def by_get_and_put(client, world, mine, times, obj):
-    """Get, change, put, with retries: controller-runtime's usual way."""
+    """Increment the counter with GET and PUT and retries, as controllers usually do."""
     for _ in range(times):
         for attempt in range(TRIES):
             obj = await client.get(COUNTER, "c", "default")
@@ -94,7 +94,7 @@ async def by_get_and_put(client, world, mine, times, obj):
 
 
 async def by_versioned_patch(client, world, mine, times, obj):
-    """Get and merge patch under the resourceVersion, with the same retries."""
+    """Increment the counter with GET and a merge patch that has the resourceVersion, with the same retries."""
     for _ in range(times):
         for attempt in range(TRIES):
             obj = await client.get(COUNTER, "c", "default")
@@ -110,7 +110,7 @@ async def by_versioned_patch(client, world, mine, times, obj):
 
 
 async def by_apply(client, world, mine, times, obj):
-    """Forced apply: lands always, because it asks nothing."""
+    """Increment the counter with a forced apply, which always succeeds because it checks nothing."""
     for number in range(1, times + 1):
         body = COUNTER("c", "default", status={"counts": {mine: number}})
         await client.apply(body, field_manager=mine, subresource="status")
@@ -125,7 +125,7 @@ WAYS = {
 
 
 async def foreign_loop(client, name, subresource):
-    """Someone who gets, changes what is his and puts, for ever."""
+    """Act as a foreign writer: GET the object, change an own field and PUT it, until cancelled."""
     count = 0
     while True:
         count += 1
@@ -139,7 +139,7 @@ async def foreign_loop(client, name, subresource):
 
 
 async def contend(open_transport, world, others, writers, way, name):
-    """One line of the table."""
+    """Run our writers beside foreign ones and return one row of the table."""
     half = writers // 2
     await others.create(COUNTER("c", "default"))
     seed = {"status": {"counts": {"seed": 0}}}
@@ -165,7 +165,7 @@ async def contend(open_transport, world, others, writers, way, name):
 
 
 async def add_by_report(client, world, names, obj):
-    """A status report: the types that are there are tested, not what is said in them."""
+    """Add a condition with a status report, which tests the existing types but not the contents."""
     writer = Writer(client, world, "ours")
     for name in names:
         said = StatusReport(obj.generation)
@@ -174,7 +174,7 @@ async def add_by_report(client, world, names, obj):
 
 
 async def add_by_put(client, world, names, obj):
-    """Get, append, put, with retries."""
+    """Add a condition with GET and PUT, with retries."""
     for name in names:
         for attempt in range(TRIES):
             obj = await client.get(COUNTER, "c", "default")
@@ -187,7 +187,7 @@ async def add_by_put(client, world, names, obj):
 
 
 async def condition_loop(client, name):
-    """Someone who says something new in a condition of his own, for ever."""
+    """Act as a foreign writer: change the message of an own condition, until cancelled."""
     count = 0
     while True:
         count += 1
@@ -198,7 +198,7 @@ async def condition_loop(client, name):
 
 
 async def add_conditions(open_transport, world, others):
-    """One of ours adds conditions to a list that so many others write."""
+    """Add conditions with one of our writers while `foreign` others write the list."""
     found = {}
     for writers in WRITERS:
         theirs = [f"f{n}" for n in range(writers // 2)]

@@ -1,8 +1,8 @@
-"""A server that only sends Pods, prepared beforehand, as fast as a client reads them.
+"""A fake API server that sends prepared Pods as fast as a client reads them.
 
-`python bench/feeder.py OBJECTS` prints its port. It speaks as much as the clients of bench/cache.py ask for: discovery
-in both forms, lists in pages or whole, watches with or without initial events; GET /events?count=N sends N MODIFIED
-events to every watch, at once or, with rate=R, so many a second with the time of sending in an annotation.
+`python bench/feeder.py OBJECTS` prints its port. It supports what the clients of bench/cache.py request: discovery in
+both formats, lists with and without pages, watches with and without initial events. GET /events?count=N sends N
+MODIFIED events to every watch. With rate=R it sends R events a second, each with its time in an annotation.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ NAMESPACES = 20
 
 
 def pod(number):
-    """About 6 KiB, a quarter of it managedFields, as a real server sends it."""
+    """Return a Pod of about 6 KiB, a quarter of which is managedFields, as a real server sends it."""
     containers = [
         {
             "name": f"container-{c}",

@@ -1,9 +1,8 @@
-"""Measure 100,000 ConfigMaps on both servers with the same client, in one run: `python bench/many.py`.
+"""Measure 100,000 ConfigMaps on both servers with the same client: `python bench/many.py [--objects N]`.
 
-Created, 2,000 of them one at a time and the rest over eight connections; listed in pages of 500; then 2,000 more are
-written while 100 watchers, in a process of their own, read every event. `--objects` for another number.
-
-Beside each rate stands the processor time that the server used for it, of which a busy machine takes nothing.
+The program creates 2,000 objects one at a time and the others over eight connections, and lists all in pages of 500.
+Then it writes 2,000 more while 100 watchers, in their own process, read every event. It prints each rate with the
+server's CPU time, which does not depend on other load of the machine.
 """
 
 import argparse
@@ -26,7 +25,7 @@ MAPS = "/api/v1/namespaces/bench/configmaps"
 
 
 class Connection:
-    """Raw HTTP/1.1: a Python client with more to it would be what is measured."""
+    """A raw HTTP/1.1 connection. A client library would distort the measurement."""
 
     def __init__(self, served):
         host, port = served.url.removeprefix("https://").split(":")
@@ -47,7 +46,7 @@ class Connection:
             left -= len(self.received(left))
 
     def until(self, end):
-        """All that comes until this has come."""
+        """Read until `end` has arrived, and return everything that was read."""
         got = b""
         while end not in got:
             got += self.received(65536)
@@ -66,7 +65,7 @@ def config_map(index):
 
 
 def create(connections, indexes):
-    """Create these, as many at once as there are connections; how many a second."""
+    """Create the objects over all connections concurrently, and return the rate per second."""
     bodies = [config_map(index) for index in indexes]
     start = time.perf_counter()
     for at in range(0, len(bodies), len(connections)):
@@ -79,7 +78,7 @@ def create(connections, indexes):
 
 
 def listed(served):
-    """Seconds to list all of them in pages, and how many there were."""
+    """List all objects in pages. Return the seconds and the number of objects."""
     host, port = served.url.removeprefix("https://").split(":")
     connection = http.client.HTTPSConnection(host, int(port), context=UNCHECKED)
     start, token, seen = time.perf_counter(), "", 0
@@ -95,7 +94,7 @@ def listed(served):
 
 
 def watch(served, version, expected, ready, done):
-    """Watchers that count the ends of events until all have come."""
+    """Run watchers that count events until all events have arrived."""
     selector, counts, last = selectors.DefaultSelector(), {}, {}
     for _ in range(WATCHERS):
         connection = Connection(served)
@@ -121,7 +120,7 @@ def watch(served, version, expected, ready, done):
 
 
 def events(served, objects, sample):
-    """Events a second delivered to all watchers, while objects are written over one connection."""
+    """Write objects over one connection. Return the events per second that were delivered to all watchers."""
     version = json.loads(served.send("GET", f"{MAPS}?limit=1"))["metadata"]["resourceVersion"]
     ready, done = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
     reader = multiprocessing.Process(target=watch, args=(served, version, sample, ready, done), daemon=True)
@@ -135,7 +134,7 @@ def events(served, objects, sample):
 
 
 class Found(dict):
-    """Prints each figure as soon as it is measured: a run with 100,000 objects takes minutes."""
+    """Prints each figure when it is measured, because a run with 100,000 objects takes minutes."""
 
     def __init__(self, served):
         super().__init__()

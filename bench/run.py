@@ -1,6 +1,6 @@
 """Run every benchmark and write the page: `python bench/run.py [--quick] [--only FILE]`.
 
-One that fails or takes far longer than it should is named at the end, and the others go on.
+If a benchmark fails or exceeds its time limit, the others still run. The program names it at the end.
 """
 
 import argparse
@@ -36,7 +36,7 @@ PATIENCE = 4  # so many times what is expected, for a whole one
 
 
 def run(name, arguments, seconds):
-    """What went wrong, or nothing."""
+    """Run one benchmark. Return the error, or an empty text."""
     # a group of its own: servers that it started end with it, and it with us
     process = subprocess.Popen([sys.executable, HERE / name, *arguments], start_new_session=True)
     try:
@@ -50,7 +50,7 @@ def run(name, arguments, seconds):
 
 
 def ended(*_):
-    """A signal that ends us goes the way of Ctrl-C, so that nothing is left running."""
+    """Raise KeyboardInterrupt for a signal that ends the process, so that child processes are stopped."""
     raise KeyboardInterrupt
 
 

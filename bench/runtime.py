@@ -1,7 +1,7 @@
 """Measure an idle controller and its reaction time: `python bench/runtime.py [--objects N]`.
 
-One process, the embedded server by its in-process door. The floor of a pass is what nobody can do without: decoding
-the object and its child, and one turn of an event loop. Trust the ratios within one run, not the absolutes.
+The embedded server runs in the same process. The minimum cost of a pass is to decode the object and its child, and one
+iteration of the event loop. Compare ratios within one run, not absolute values.
 """
 
 import argparse
@@ -21,7 +21,7 @@ ROUNDS, EVENTS = 5, 300
 
 
 class Counting:
-    """Counts requests; watches are not requests here."""
+    """A transport that counts requests, without watches."""
 
     def __init__(self, inner):
         self._inner = inner

@@ -1,7 +1,7 @@
 """Measure an apply on the embedded server, and its start-up: `python bench/server.py [--quick] [--profile]`.
 
-Rates are by processor time, so that a busy machine does not blur them. Ten-key ConfigMaps, then one object whose keyed
-list grows: its cost must grow with it and no faster.
+Rates use CPU time, so that other load does not affect them. The program applies ConfigMaps with ten keys, then one
+object with a growing keyed list. The cost must grow linearly with the list.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ def deployment(items, number):
 
 
 async def applied(transport, path, bodies):
-    """Seconds of processor time for these applies, one after another."""
+    """Return the CPU seconds of these applies, sent one after another."""
     start = time.process_time()
     for body in bodies:
         query = {"fieldManager": "bench", "force": "true"}
@@ -58,7 +58,7 @@ async def applied(transport, path, bodies):
 
 
 async def main():
-    """What applies cost: figures and the bars they are held to, by name."""
+    """Return the measured costs of applies and their limits, by name."""
     transport = Server(World(), tokens=["bench"]).transport()
     json_headers = {**APPLY, "Content-Type": "application/json"}
     namespace = b'{"metadata": {"name": "bench"}}'
@@ -88,7 +88,7 @@ async def main():
 
 
 def started(code):
-    """The best of a few starts in fresh processes, in milliseconds."""
+    """Return the milliseconds of the fastest of a few starts, each in a new process."""
     return min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(ROUNDS)) * 1e3
 
 
@@ -123,7 +123,7 @@ def start_up():
 
 
 def asked(host):
-    """Ask a server whether it is ready."""
+    """Request the readiness of a server."""
     connection = http.client.HTTPSConnection(host, context=UNCHECKED)
     connection.request("GET", "/readyz")
     assert connection.getresponse().status == 200

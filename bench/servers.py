@@ -1,8 +1,9 @@
-"""Measure both servers under the same clients: `python bench/servers.py [--quick]`.
+"""Measure both servers with the same clients: `python bench/servers.py [--quick]`.
 
-Start-up; writes by verb over 1 and 16 connections, with what each costs the server in CPU; from a write to its event on
-a watch; a list of 10,000; memory. One server at a time is running. Raw connections, because a client library would be
-what is measured; more about single requests is in bench/wrk.py, about many objects in bench/many.py.
+The program measures the start-up, writes by verb over 1 and 16 connections with the server's CPU time, the latency from
+a write to its watch event, a list of 10,000 objects, and the memory. Only one server runs at a time. The clients are
+raw
+connections, because a client library would distort the result. See also bench/wrk.py and bench/many.py.
 """
 
 import argparse
@@ -35,7 +36,7 @@ def body(verb, index, turn):
 
 
 def write(connections, verb, indexes, turn):
-    """One such write of each, as many at once as there are connections; how many seconds that took."""
+    """Send one write per object over all connections concurrently. Return the seconds it took."""
     method, media, path = VERBS[verb]
     made = [(MAPS + path.format(name=f"c{n:06}"), json.dumps(body(verb, n, turn)).encode()) for n in indexes]
     sent, started = [], time.perf_counter()
@@ -51,7 +52,7 @@ def write(connections, verb, indexes, turn):
 
 
 def rates(served, writes):
-    """Of each verb: how many a second, and milliseconds of the server's CPU for one."""
+    """Return the writes per second of each verb, and the server's CPU milliseconds per write."""
     found, clock = {}, Clock(*served.pids)
     for width in (1, 16):
         connections = [Connection(served) for _ in range(width)]
@@ -65,7 +66,7 @@ def rates(served, writes):
 
 
 def latency(served, events):
-    """Milliseconds from sending a write to having its event."""
+    """Return the milliseconds from sending a write to receiving its event."""
     writer, watcher, took = Connection(served), Connection(served), []
     write([writer], "create", [0], 0)
     version = json.loads(served.send("GET", MAPS))["metadata"]["resourceVersion"]
@@ -100,7 +101,7 @@ def measured(served, objects, writes, events):
 
 
 def started(start, times):
-    """Seconds until it answers, the best of so many starts, and the last one left running."""
+    """Return the seconds of the fastest of several starts, and the server of the last start, which keeps running."""
     took = []
     for turn in range(times):
         stack, begun = ExitStack(), time.perf_counter()

@@ -1,8 +1,8 @@
 """Measure the cost of --data: `python bench/state.py [--directory DIR] [--objects N]`.
 
-One process, the embedded server by its in-process door: creates of small ConfigMaps by one writer and by several at
-once, in memory and in a directory, and a restart. `--directory` names the disk to measure. The disk's own price, one
-small write and fsync, stands beside: a commit cannot be cheaper. Trust the ratios within one run, not the absolutes.
+The embedded server runs in this process. One writer and several concurrent writers create small ConfigMaps, in memory
+and in a directory. Then the server restarts. `--directory` selects the disk. The program also prints the time of one
+small write with fsync, which is the minimum cost of a commit. Compare ratios within one run, not absolute values.
 """
 
 import argparse
@@ -22,7 +22,7 @@ WRITERS = (1, 16, 128)
 
 
 async def create(server, writers, count, prefix):
-    """Writes a second, and the median and 99th percentile of one write in milliseconds."""
+    """Return the writes per second, and the median and 99th percentile of a write in milliseconds."""
     api, left, took = server.transport(), iter(range(count)), []
 
     async def write():
@@ -40,7 +40,7 @@ async def create(server, writers, count, prefix):
 
 
 def fsync(folder, rounds=200):
-    """Milliseconds of one small write that reached the disk."""
+    """Return the milliseconds of one small write with fsync."""
     path = folder / "probe"
     took = []
     with path.open("wb", buffering=0) as file:

@@ -1,4 +1,4 @@
-"""Time the same tests on the embedded server and on a real one: `python bench/suite.py`."""
+"""Measure how long the same tests take on the embedded server and on a real one: `python bench/suite.py`."""
 
 import argparse
 import re
@@ -15,7 +15,7 @@ PART = ("tests/hazards", "tests/writes")
 
 
 def run(name):
-    """Wall and CPU seconds (the server's too) of those tests that have a half for each server."""
+    """Run the tests that exist for both servers. Return the wall-clock and CPU seconds, including the server's."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     command = [sys.executable, "-m", "pytest", "-q", *PART, "-k", f"[{name}"]
     output = subprocess.run(

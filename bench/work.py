@@ -1,8 +1,8 @@
-"""Measure one piece of controller work, by fairlead and by its peers, on the same servers: `python bench/work.py`.
+"""Measure the same controller, written with fairlead and with its peers, on both servers: `python bench/work.py`.
 
-Each Page has a ConfigMap, a Service and a Deployment, a finalizer and a status, while a foreign writer labels the pages
-and annotates their children by GET and PUT. The programs are in bench/peers: Go and Rust ones are built where there is
-a compiler, else left out. Requests are counted by the server's own audit log, the same way on both servers.
+Each Page has a ConfigMap, a Service and a Deployment, a finalizer and a status. A foreign writer labels the pages and
+annotates their children with GET and PUT. The programs are in bench/peers. Programs in Go and Rust are skipped if there
+is no compiler. Requests are counted in the audit log of the server, in the same way on both servers.
 """
 
 import argparse
@@ -65,7 +65,7 @@ CLOUDCOIL = "its controllers came with 0.8, which needs Python 3.14"
 
 
 def programs(wanted):
-    """How each wanted contestant is started, given its namespace, built first where that is needed; and why not."""
+    """Build the selected programs. Return their commands for a namespace, and the reasons why others cannot run."""
     pages_go, pages_rust = BUILT / "pages-go", BUILT / "rust/release/pages"
     found = {
         "fairlead": lambda ns: [sys.executable, "-m", "fairlead", "run", PEERS / "ours.py", "-n", ns],
@@ -93,7 +93,7 @@ def programs(wanted):
 
 
 class Audit:
-    """The server's audit log, read on: what the controller asked for, and what the foreign writer was refused."""
+    """Reads the audit log of a server: the requests of the controller, and the rejected ones of the foreign writer."""
 
     def __init__(self, path):
         self.file, self.begun = path.open(), ""
@@ -120,14 +120,14 @@ class Audit:
         return self.requests.copy()
 
     async def quiet(self):
-        """When the controller has asked for nothing for a while."""
+        """Wait until the controller has sent no request for a while."""
         before = None
         while before != (before := self.read()):  # noqa: ASYNC110 - another process
             await asyncio.sleep(QUIET)
 
 
 class Pages:
-    """The pages as a watch reports them, and when each was last ready."""
+    """The pages that a watch reports, and the time when each page became ready."""
 
     def __init__(self, client, namespace):
         self.client, self.namespace = client, namespace
@@ -157,7 +157,7 @@ class Pages:
 
 
 class Foreign:
-    """Labels pages and annotates their children, and remembers what the server has acknowledged."""
+    """A foreign writer that labels pages and annotates their children, and records the acknowledged writes."""
 
     def __init__(self, client, namespace):
         self.client, self.namespace, self.acknowledged = client, namespace, {}
@@ -181,14 +181,14 @@ class Foreign:
             return
 
     async def meddle(self, name, value):
-        """Once with the page, as soon as it is there, and with each of its children."""
+        """Label the page when it exists, and annotate each of its children, once."""
         await self.label(name, value)
         for kind in CHILDREN:
             await self.annotate(kind, name, value)
             await self.label(name, f"{value}-{kind.kind}")
 
     async def storm(self, name):
-        """With this page's children, without a pause, until cancelled."""
+        """Annotate the children of this page without a pause, until cancelled."""
         count = 0
         while True:
             for kind in CHILDREN:
@@ -196,7 +196,7 @@ class Foreign:
             count += 1
 
     async def lost(self):
-        """How many acknowledged annotations are gone."""
+        """Return how many acknowledged annotations have disappeared."""
         lost = 0
         for (kind, name), value in self.acknowledged.items():
             obj = await self.client.get(kind, name, self.namespace)
@@ -230,7 +230,7 @@ async def work(served, audit, command, namespace, count):
         names = [f"page-{number:03}" for number in range(count)]
 
         async def phase(name, each):
-            """Requests since the last phase, for each of `each`, and how many of them were answered 409 or 422."""
+            """Return the requests since the last phase per object in `each`, and how many got a 409 or 422."""
             await audit.quiet()
             asked = audit.requests - phase.before
             phase.before = audit.requests.copy()
@@ -324,7 +324,7 @@ async def work(served, audit, command, namespace, count):
 
 
 async def bounded(working):
-    """One that never comes to rest must not take the others' time."""
+    """Run one program with a time limit, so that it cannot delay the others."""
     async with asyncio.timeout(LONGEST):
         return await working
 

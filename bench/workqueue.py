@@ -1,4 +1,4 @@
-"""Measure one turn of the queue: `python bench/workqueue.py`."""
+"""Measure the cost of adding, taking and finishing one key of the queue: `python bench/workqueue.py`."""
 
 import asyncio
 import statistics

@@ -1,6 +1,6 @@
-"""Measure requests a second over HTTPS, embedded and real, with wrk: `python bench/wrk.py`.
+"""Measure requests per second over HTTPS with wrk, on both servers: `python bench/wrk.py`.
 
-Ten-key ConfigMaps, 64 of them in turn; `--seconds` for each figure.
+The requests use 64 ConfigMaps with ten keys in turn. `--seconds` sets the duration of each measurement.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""cloudcoil: its client's list in pages and its watch, into a dict.
+"""cloudcoil: a list in pages and a watch with its client, into a dict.
 
-0.6, the last for a Python before 3.14, has an informer too, but it keeps the first page of a list alone.
+The informer of version 0.6, the last one for Python before 3.14, keeps only the first page of a list.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The floor: bytes in a dict. Nothing resumes, nothing is indexed, and failures are not reported."""
+"""A minimal cache that keeps bytes in a dict. It cannot resume a watch, has no index and reports no failures."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""kr8s: no cache of its own, so its list (in pages of a hundred) and its watch into a dict."""
+"""kr8s has no cache: this program lists in pages of a hundred and watches, into a dict."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The official client's SharedInformer: a thread of its own, handlers in it."""
+"""The SharedInformer of the official client, which runs its handlers in a thread of its own."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""kubernetes-asyncio: no cache of its own, so a list in pages and a watch into a dict."""
+"""kubernetes-asyncio has no cache: this program lists in pages and watches, into a dict."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""lightkube: no cache of its own, so a list in pages and a watch into a dict."""
+"""lightkube has no cache: this program lists in pages and watches, into a dict."""
 
 import asyncio
 

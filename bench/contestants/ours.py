@@ -1,4 +1,4 @@
-"""fairlead's cache: client, reflector, store, one handler."""
+"""fairlead's cache: a client, a reflector, a store and one handler."""
 
 from fairlead.api.builtin import Pod
 from fairlead.api.world import World

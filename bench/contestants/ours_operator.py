@@ -1,4 +1,4 @@
-"""fairlead whole: an operator whose reconcile finds nothing to do."""
+"""A whole fairlead operator whose reconcile function has nothing to do."""
 
 import fairlead as fl
 from fairlead.client.http import Cluster, HttpTransport

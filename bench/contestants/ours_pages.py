@@ -1,4 +1,4 @@
-"""The same on a server that offers no initial events: lists in pages."""
+"""fairlead's cache on a server without initial events, so that it lists in pages."""
 
 from contestants import ours
 

@@ -1,4 +1,4 @@
-"""The work of bench/work.py, by kopf, with lightkube's apply for the children."""
+"""The controller of bench/work.py, written with kopf. It applies the children with lightkube."""
 
 import kopf
 from lightkube import AsyncClient
@@ -44,14 +44,14 @@ async def reconcile(memo, namespace, name, uid, spec, patch, **_):
 
 @kopf.on.delete(*PAGES)
 async def leave(**_):
-    """Nothing is outside of the cluster; the finalizer is what is measured."""
+    """Do nothing: there is no external resource to clean up, but the benchmark measures the finalizer."""
 
 
 @kopf.on.event("v1", "configmaps", labels={"page": kopf.PRESENT})
 @kopf.on.event("v1", "services", labels={"page": kopf.PRESENT})
 @kopf.on.event("apps", "v1", "deployments", labels={"page": kopf.PRESENT})
 async def child(memo, event, namespace, name, **_):
-    """kopf does not wake owners: look up the deleted object and publish it again."""
+    """Look up the owner of a deleted child and publish it again, because kopf does not notify owners."""
     if event["type"] == "DELETED":
         try:
             page = await memo.client.get(Page, name, namespace=namespace)

@@ -1,4 +1,4 @@
-"""The work of bench/work.py, by fairlead."""
+"""The controller of bench/work.py, written with fairlead."""
 
 import fairlead as fl
 
@@ -24,7 +24,7 @@ async def publish(page: fl.Object, ctx: fl.Context) -> None:
 
 @op.cleanup(Page)
 async def leave(page: fl.Object, ctx: fl.Context) -> None:
-    """Nothing is outside of the cluster; the finalizer is what is measured."""
+    """Do nothing: there is no external resource to clean up, but the benchmark measures the finalizer."""
 
 
 if __name__ == "__main__":

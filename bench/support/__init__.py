@@ -1,1 +1,1 @@
-"""Shared by the benchmarks: recorded results, server pairs, and the parts of docs/benchmarks.md."""
+"""Code that the benchmarks share: recorded results, pairs of servers, and the sections of docs/benchmarks.md."""

@@ -1,4 +1,4 @@
-"""Parts of the page: tables, plots, numbers, and the description of a run."""
+"""Format the parts of the page: tables, plots, numbers, and the description of a run."""
 
 from support import svg_bars
 
@@ -20,13 +20,13 @@ def number(value):
 
 
 def with_ratio(value, ours, *, more=False):
-    """Format a value, and how many times as much as ours it is."""
+    """Format a value and its ratio to fairlead's value."""
     ratio = ours / value if more else value / ours
     return f"{number(value)} ({ratio:.1f}×)"
 
 
 def describe_run(result):
-    """Describe when and on what machine it was measured."""
+    """Describe the date and the machine of a measurement."""
     run = result["run"]
     text = f"Measured {run['date']} on {run['machine']}, Python {run['python']}, {_load(run)}."
     if part := run.get("part"):

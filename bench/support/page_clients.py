@@ -1,4 +1,4 @@
-"""The section of the page on clients, from the results of bench/cache.py."""
+"""Write the section of the page about clients, from the results of bench/cache.py."""
 
 from support.page import describe_run, number, plot, table, with_ratio
 

@@ -1,4 +1,4 @@
-"""The sections of the page on the servers, from the results of servers.py, many.py, wrk.py and server.py."""
+"""Write the sections of the page about the servers, from the results of servers.py, many.py, wrk.py and server.py."""
 
 from support.page import compare, describe_run, head, number, plot, table
 

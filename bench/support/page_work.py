@@ -1,4 +1,4 @@
-"""The section of the page on controller work, from the results of bench/work.py."""
+"""Write the section of the page about controller work, from the results of bench/work.py."""
 
 import collections
 import re

@@ -12,7 +12,7 @@ _begun = set()
 
 
 def machine():
-    """Describe the machine, so that a reader can compare."""
+    """Return a description of the machine, so that readers can compare results."""
     cpu = [
         line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
     ]
@@ -32,7 +32,7 @@ def load(section):
 
 
 def save(section, found, *, partial=False):
-    """Save figures of this run. They replace those of earlier runs, unless only a `partial` is measured again."""
+    """Save the figures of this run. They replace all earlier ones, or with `partial` only the same ones."""
     RESULTS.mkdir(exist_ok=True)
     old = load(section) if partial or section in _begun else {}
     _begun.add(section)
@@ -48,7 +48,7 @@ def merge(old, new):
 
 
 def write(path, text):
-    """Write the file completely or not at all."""
+    """Write the file atomically."""
     new = path.with_name(f".{path.name}.new")
     new.write_text(text.rstrip("\n") + "\n")
     new.replace(path)

@@ -1,4 +1,4 @@
-"""The embedded server as a command and the real pair (etcd and kube-apiserver), side by side for one run."""
+"""Start the embedded server and a real server (etcd and kube-apiserver) for one benchmark run."""
 
 import contextlib
 import json
@@ -24,16 +24,16 @@ class Served:
 
     @classmethod
     def of(cls, real):
-        """A real server that runs."""
+        """Return a running real server."""
         return cls("real", real.url, real.token, real.pids, real.kubeconfig())
 
     def memory(self):
-        """Megabytes held by its processes."""
+        """Return the memory of the server's processes in megabytes."""
         lines = "".join(Path(f"/proc/{pid}/status").read_text() for pid in self.pids).splitlines()
         return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS")) / 1024
 
     def processor(self):
-        """Seconds of processor time that its processes have used."""
+        """Return the CPU seconds that the server's processes have used."""
         stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in self.pids]
         return sum(int(stat[11]) + int(stat[12]) for stat in stats) / os.sysconf("SC_CLK_TCK")
 
@@ -46,7 +46,7 @@ class Served:
 
 
 class Clock:
-    """What a process has used, by /proc."""
+    """Reads the CPU time of a process from /proc."""
 
     def __init__(self, *pids):
         self.pids = pids
@@ -77,7 +77,7 @@ def embedded(*flags):
 
 @contextlib.contextmanager
 def pair():
-    """Both, or the embedded one alone where no real server can be started (and it says so)."""
+    """Return both servers. If no real server can be started, print the reason and return only the embedded one."""
     with contextlib.ExitStack() as stack:
         found = [stack.enter_context(embedded())]
         if reason := missing():

@@ -1,4 +1,4 @@
-"""Bar charts as SVG, in colours that are readable on white and on black alike: no library, no style sheet."""
+"""Draw bar charts as SVG in colours that are readable on a white and on a black background."""
 
 from xml.sax.saxutils import escape
 
@@ -7,7 +7,7 @@ WIDTH, LABEL, ROW, TOP = 820, 290, 26, 40
 
 
 def chart(title, bars):
-    """One bar for each (label, value, what is written at its end); ours, named fairlead…, in colour."""
+    """Draw one bar for each (label, value, text at the end of the bar). Bars of fairlead are coloured."""
     longest = max(value for _, value, _ in bars) or 1
     room = WIDTH - LABEL - 90
     box = f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {TOP + ROW * len(bars) + 8}" role="img"'

@@ -1,4 +1,4 @@
-"""A workbench in a namespace of its own, on each server."""
+"""The `env` fixture: a write environment in its own namespace, on each server."""
 
 from workbench import env
 

@@ -1,6 +1,6 @@
-"""Fixtures: `bed` has a manual clock and runs on each downstream server; `shell` runs the command against sockets.
+"""Fixtures: `harness` has a manual clock and runs on each downstream server, and `shell` runs the command.
 
-Upstream servers are embedded ones.
+The upstream servers are embedded servers.
 """
 
 import asyncio

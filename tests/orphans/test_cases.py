@@ -1,4 +1,4 @@
-"""The five cases of the original test plan, one test for each defect of the original, and further guarantees."""
+"""Tests of the five cases of the original test plan, of each defect of the original, and of further guarantees."""
 
 import pytest
 from fleets import PREFIX, Gateway, HTTPRoute
@@ -70,7 +70,7 @@ async def test_route_without_gateway_parents_is_not_an_orphan(harness, parents):
 
 
 async def test_grace_starts_when_the_gateway_is_missing(harness):
-    """An old route whose Gateway has been gone for a second is not yet an orphan."""
+    """Tests an old route whose Gateway was deleted a second ago: the route is not an orphan yet."""
     await harness.create_gateway()
     await harness.create_route()
     await harness.collect()
@@ -151,7 +151,7 @@ async def delete(harness, plan):
 
 
 async def test_absence_is_never_read_from_a_watch_cache(harness):
-    """Reads have no resourceVersion: a replica's watch cache may answer "0" before it has all objects."""
+    """Tests that reads have no resourceVersion "0": a watch cache may answer such a read before it has all objects."""
     await harness.create_route()
     await collect_after_grace(harness)
     requests = harness.upstream_transports["project-a"].requests + harness.downstream_transport.requests

@@ -1,4 +1,4 @@
-"""`fairlead orphans` on the command line, with servers behind sockets."""
+"""Tests of the `fairlead orphans` command with servers behind sockets."""
 
 import asyncio
 import contextlib
@@ -82,7 +82,7 @@ async def test_edited_plan_deletes_only_what_the_rules_allow(shell, edited_field
 
 @pytest.mark.parametrize("fields", [{"cluster": "project-b"}, {"why": "x", "evidence": []}, {"resourceVersion": "1"}])
 async def test_apply_ignores_the_informational_fields_of_a_plan(shell, fields):
-    """The command reads the cluster from the live labels. These fields of a plan are for people."""
+    """Tests that the command reads the cluster from the labels of the live object, not from the plan."""
     await shell.harness.create_route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     shell.edit(**fields)
@@ -91,7 +91,7 @@ async def test_apply_ignores_the_informational_fields_of_a_plan(shell, fields):
 
 
 async def test_apply_deletes_only_the_listed_objects(shell):
-    """An orphan that was removed from the plan stays."""
+    """Tests that an orphan that was removed from the plan file stays."""
     await shell.harness.create_route("one")
     await shell.harness.create_route("two")
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
@@ -192,7 +192,7 @@ async def test_interrupted_apply_reports_what_it_deleted(shell):
 
 
 async def run_on_terminal(shell, typed_text, *args):
-    """Run the command on a new terminal and type `answer`. Return (exit code, terminal output)."""
+    """Run the command on a new terminal and type `typed_text`. Return the exit code and the terminal output."""
     test_end, process_end = pty.openpty()
     run = await asyncio.create_subprocess_exec(
         *shell.command(*args),
@@ -235,7 +235,7 @@ async def test_scan_on_a_terminal_shows_its_progress(shell):
 
 
 async def test_apply_without_a_terminal_requires_yes(shell):
-    """Standard input is a pipe with the answer "y" here, which does not count."""
+    """Tests standard input that is a pipe with the answer "y": the command does not accept it."""
     await shell.harness.create_route()
     await shell("plan", "--grace", "0s", "-o", str(shell.plan))
     status, _, errors = await shell("apply", str(shell.plan), "--grace", "0s")

@@ -1,10 +1,9 @@
-"""Random histories in virtual time: parents are deleted and recreated, clusters are partitioned or replaced, copies
-get other parents.
+"""Tests of random histories: parents are deleted and recreated, clusters are partitioned or replaced, parents change.
 
-The collector never deletes a copy with a live parent, or before its grace has ended. In the end it has deleted
+The collector never deletes a copy that has a live parent or whose grace has not ended. In the end it has deleted
 every orphan. Downstream changes happen at any time. Upstream changes happen at any time except between the last read
 for a copy and its deletion, because two clusters share no transaction. `scripts/mutation/run.py orphans` removes each
-guard and checks that this test fails.
+guard and checks that this test fails. All histories run in virtual time.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""A real upstream kube-apiserver that cannot be read is unknown, and nothing is deleted.
+"""Tests that nothing is deleted while a real upstream kube-apiserver cannot be read.
 
-The tests kill and suspend its processes, replace its store and deny access by RBAC. When it is back, the earlier
-evidence counts again.
+The tests kill and suspend the server's processes, replace its store and deny access by RBAC. When the server is
+readable again, the earlier evidence counts again.
 """
 
 import contextlib
@@ -145,7 +145,7 @@ async def test_upstream_that_times_out_is_not_treated_as_empty(harness, transpor
 
 @pytest.mark.parametrize("allowed", [[], ["namespaces"]])
 async def test_upstream_that_forbids_access_is_not_treated_as_empty(harness, transport, allowed):
-    """RBAC forbids everything except discovery, and then only Gateways."""
+    """Tests RBAC that forbids everything except discovery, and RBAC that forbids only Gateways."""
     name = f"nobody-{len(allowed)}"
     rules = [{"apiGroups": [""], "resources": allowed, "verbs": ["get"]}] if allowed else []
     subject = {"kind": "User", "name": name, "apiGroup": ClusterRole.group}

@@ -1,4 +1,4 @@
-"""A plan needs one request per downstream page and at most eight per upstream cluster, for any number of routes."""
+"""Tests that a plan needs one request per downstream page and at most eight per upstream cluster."""
 
 import asyncio
 import os
@@ -44,6 +44,6 @@ async def test_requests_of_a_plan_grow_with_pages_and_clusters_only(harness):
 
 
 async def create_route(harness, names, i):
-    """Create a route. One in twenty names a missing Gateway."""
+    """Create a route. Every twentieth route names a missing Gateway."""
     gateway = f"gw-{i % GATEWAYS}" if i % GATEWAYS else "missing"
     await harness.create_route(f"route-{i}", parents=[gateway], cluster=f"cluster-{names[i % len(names)]}")

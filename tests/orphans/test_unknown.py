@@ -1,7 +1,7 @@
-"""An upstream that cannot be read is unknown, and nothing is deleted.
+"""Tests that nothing is deleted while an upstream server cannot be read.
 
-The upstream is killed, slow, forbidden, empty or replaced, before or during a scan. The earlier evidence is not lost,
-and the time without a successful scan does not count.
+The upstream server is killed, slow, forbidden, empty or replaced, before or during a scan. The earlier evidence is
+kept, and the time without a successful scan does not count.
 """
 
 import asyncio
@@ -147,7 +147,7 @@ async def test_gateway_created_after_the_plan_keeps_its_route(harness):
 
 
 async def test_two_contexts_for_the_same_cluster_are_refused(harness):
-    """If two names select one cluster, or a name selects the downstream, every parent would seem missing."""
+    """Tests two names for one cluster, and a name for the downstream cluster: every parent would seem missing."""
     await harness.create_route()
     await harness.create_route("other", cluster="cluster-project-b")
     await harness.set_upstream("project-b", harness.upstream_transports["project-a"].inner)

@@ -1,4 +1,4 @@
-"""The controller scans periodically, keeps its evidence across restarts, elects a leader and stops at its cap."""
+"""Tests of the controller: it scans periodically, keeps its evidence across restarts, elects a leader and has a cap."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`fairlead orphans watch` as a separate process that SIGTERM stops."""
+"""Tests of `fairlead orphans watch` as a process that SIGTERM stops."""
 
 import asyncio
 import contextlib

@@ -54,7 +54,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 
 class PageRunner:
-    """Runs the blocks of one page. Use it as a context manager: background commands are ended with it."""
+    """Runs the code blocks of one page. As a context manager, it stops the background commands at the end."""
 
     def __init__(self, page: Path, folder: Path, bin_folder: Path) -> None:
         self._page, self._folder = page, folder

@@ -1,4 +1,4 @@
-"""A test bed for orphans: a downstream server, named upstream servers, injected faults and a manual clock."""
+"""A test harness for orphans: a downstream server, named upstream servers, injected faults and a manual clock."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ GATEWAY_API = [
 
 
 class ManualClock:
-    """A clock that moves only when a test calls `forward`."""
+    """A clock that moves only when a test calls `advance`."""
 
     def __init__(self, start=1_767_225_600.0):
         self.wall_time, self.monotonic_time = start, 0.0
@@ -50,7 +50,7 @@ class FaultyTransport:
     """A transport with faults: `fault(method, path, query)` may return an exception or the status code of an error.
 
     A client would treat an exception raised inside `fault` as a lost response. The transport records such an exception,
-    which is a failure of the test itself, and `Bed.clean` raises it at the end.
+    which is a failure of the test itself, and `FleetHarness.clean` raises it at the end.
     """
 
     def __init__(self, inner):

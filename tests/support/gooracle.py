@@ -1,4 +1,4 @@
-"""Go programs that run Kubernetes' own code. Each is built once per content, if Go is installed."""
+"""Build and run Go programs that call Kubernetes' own code. A program is built again only if its source changes."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ SOURCES = ("main.go", "go.mod", "go.sum")
 
 
 def binary(folder: Path) -> Path | str:
-    """Return the path of the program of a folder, or the reason why there is none."""
+    """Build the program in a folder. Return its path, or the reason why it cannot be built."""
     content = hashlib.sha256(b"".join((folder / name).read_bytes() for name in SOURCES)).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairlead" / "oracle"
     made = cache / content
@@ -35,7 +35,7 @@ def binary(folder: Path) -> Path | str:
 
 
 class Oracle:
-    """A running program: one line of JSON in, one line out."""
+    """A running Go program that reads questions and writes answers, one line of JSON each."""
 
     def __init__(self, path: Path) -> None:
         self._process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Run tests in virtual time: the one helper for all test folders."""
+"""Run tests in virtual time."""
 
 import functools
 import inspect
@@ -9,7 +9,7 @@ from fairlead.testing import virtual
 def run_in_virtual_time(test, environment=None):
     """Run an async function in virtual time and return its result.
 
-    `environment` returns an async context manager. The test gets its value as the first argument.
+    `environment` returns an async context manager. Its value is the first argument of the test.
     """
 
     async def main():
@@ -22,9 +22,9 @@ def run_in_virtual_time(test, environment=None):
 
 
 def in_virtual_time(test=None, *, environment=None):
-    """Decorate an async test so that pytest runs it in virtual time. Its arguments are fixtures.
+    """Decorate an async test so that pytest runs it in virtual time. The test may use fixtures.
 
-    If there is an `environment`, its value is the first argument and the fixtures follow.
+    If `environment` is set, its value is the first argument of the test, before the fixtures.
     """
     if test is None:
         return functools.partial(in_virtual_time, environment=environment)

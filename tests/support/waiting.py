@@ -1,4 +1,4 @@
-"""Wait for the state of an object by its events, or for any condition."""
+"""Wait until an object has the expected state, or until any condition is true."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ def gone(obj):
 
 
 async def until(client, kind, name, namespace, holds=there):
-    """Wait until `holds(obj)` is true and return the object. `obj` is None while it does not exist."""
+    """Wait until `holds(obj)` is true and return the object. `obj` is None while the object does not exist."""
     fields = f"metadata.name={name}"
     async with asyncio.timeout(PATIENCE):
         while True:
@@ -37,7 +37,7 @@ async def until(client, kind, name, namespace, holds=there):
 
 
 async def until_condition(client, kind, name, namespace, type_, status, reason):
-    """Wait until the condition has this status and reason, and return it."""
+    """Wait until the object's condition has this status and reason, and return the condition."""
 
     def holds(obj):
         condition = (obj.condition(type_) if obj is not None else None) or {}

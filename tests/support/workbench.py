@@ -1,4 +1,4 @@
-"""The environment of write tests: a writer, a transport with faults, a cache that can be stale, and a kind."""
+"""The environment of write tests: a writer, a transport with faults, a cache that can be stale, and the Widget kind."""
 
 import asyncio
 import contextlib
@@ -100,7 +100,7 @@ CRD = {
 
 
 class FaultyTransport:
-    """A transport that records each request, runs other writes before or after it, and can lose answers."""
+    """A transport that records each request, runs other writes before or after it, and can lose responses."""
 
     def __init__(self, transport):
         self.transport = transport
@@ -154,7 +154,7 @@ class FaultyTransport:
 
 
 class FakeCache:
-    """A cache that has only what the test and own writes put into it, so it can be stale."""
+    """A cache that contains only the objects that the test and own writes put into it, so it can be stale."""
 
     def __init__(self):
         self.objects = {}
@@ -178,7 +178,7 @@ class FakeCache:
 
     @contextlib.contextmanager
     def writing(self, kind, namespace):
-        """Record a write of a `RecordingClient`."""
+        """Return a context manager in which a `RecordingClient` records its own write."""
         yield _OwnWrite(self, kind, namespace)
 
     def observe_removal(self, kind, name, namespace, uid):
@@ -205,7 +205,7 @@ class _OwnWrite:
 
 
 class WriteTestEnvironment:
-    """Writers without and with a cache. `other` is the client of another writer."""
+    """A writer with a cache, a writer without one, and a client that acts as another writer (`foreign_client`)."""
 
     def __init__(self, api, transport):
         self.namespace = api.namespace
@@ -220,7 +220,7 @@ class WriteTestEnvironment:
         self.cached_writer = Writer(self.recording_client, self.world, MANAGER, self.cache)
 
     async def widget(self, name="w", **fields):
-        """Create a widget as another writer, and forget the requests."""
+        """Create a widget as another writer, and forget the recorded requests."""
         status = fields.pop("status", None)
         created = await self.foreign_client.create(WIDGET(name, self.namespace, **fields), field_manager="maker")
         if status is not None:
@@ -251,14 +251,14 @@ class WriteTestEnvironment:
             return False
 
     async def recreate(self, obj):
-        """Delete the object as someone else, and create another one of that name."""
+        """Delete the object and create another one with the same name, as another writer."""
         await self.foreign_client.delete(self.kind_of(obj), obj.name, obj.namespace)
         fields = {key: value for key, value in obj.items() if key not in ("metadata", "status")}
         meta = {key: obj.metadata[key] for key in ("name", "namespace", "labels") if key in obj.metadata}
         return await self.foreign_client.create(Object({**fields, "metadata": meta}), field_manager="maker")
 
     async def send_raw(self, method, path, body=None, kind="json", **query):
-        """Send a request as another writer, and return (status code, decoded body)."""
+        """Send a request as another writer, and return the status code and the decoded body."""
         content_types = {"json": "application/json", "apply": "application/apply-patch+yaml"}
         headers = {"Content-Type": content_types.get(kind, f"application/{kind}+json"), "User-Agent": "raw/1"}
         data = None if body is None else gojson.dumps(body)
@@ -289,7 +289,7 @@ async def install(client):
 
 @pytest.fixture
 async def env(api):
-    """A bench with a new namespace and the Widget kind."""
+    """Create an environment with a new namespace and the Widget kind."""
     env = WriteTestEnvironment(api, api.transport())
     await install(env.foreign_client)
     return env

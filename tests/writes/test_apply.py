@@ -1,4 +1,4 @@
-"""apply: no foreign object is changed, no deleted one recreated, no read value applied, and no no-op sent."""
+"""Tests of apply: it does not change foreign objects, recreate deleted ones, apply read values, or send no-ops."""
 
 import asyncio
 import dataclasses
@@ -41,7 +41,7 @@ async def test_first_apply_is_one_request_and_sets_the_owner(env, owner):
 
 
 async def test_foreign_object_of_that_name_is_not_changed(env, owner):
-    """Guard: the create that fails if an object exists. Without it, a forced apply adopts the object silently."""
+    """Tests the guard that creates instead of applying: a forced apply would adopt the foreign object silently."""
     foreign_object = await env.config_map("child", data={"text": "theirs"})
     with pytest.raises(ForeignObject, match=r"has no controller: delete it.*or choose another name") as error:
         await apply(env.writer, child_config_map(), owner=owner)
@@ -67,7 +67,7 @@ async def test_object_without_controller_can_be_adopted(env, owner):
 
 
 async def test_cached_object_without_controller_is_adopted_in_one_request(env, owner):
-    """Adopting many objects of an earlier release must not cause a 409 for each."""
+    """Tests that adopting many objects of an earlier release does not cause a 409 for each."""
     foreign_object = env.cache.put(ConfigMap, await env.config_map("child", data={"old": "x"}))
     child = await apply(env.cached_writer, child_config_map(), owner=owner, adopt=True)
     assert (child.uid, child["data"]) == (foreign_object.uid, {"old": "x", "text": "hello"})
@@ -76,7 +76,7 @@ async def test_cached_object_without_controller_is_adopted_in_one_request(env, o
 
 @pytest.mark.parametrize("when", ["before", "recreated"])
 async def test_object_is_not_adopted_if_it_got_a_controller_since_it_was_cached(env, owner, when):
-    """Guard: the resourceVersion of the cached object."""
+    """Tests the guard that sends the resourceVersion of the cached object."""
     foreign_object = env.cache.put(ConfigMap, await env.config_map("child", data={"old": "x"}))
     other = await env.widget("other")
     live = await env.recreate(foreign_object) if when == "recreated" else foreign_object
@@ -91,14 +91,14 @@ async def test_object_is_not_adopted_if_it_got_a_controller_since_it_was_cached(
 
 
 async def test_cached_foreign_object_is_read_live_first(env, owner):
-    """The cache may still show a foreign object that was deleted."""
+    """Tests a cache that still shows a foreign object after its deletion."""
     foreign_object = env.cache.put(ConfigMap, await env.config_map("child"))
     await env.foreign_client.delete(ConfigMap, foreign_object.name, foreign_object.namespace)
     assert (await apply(env.cached_writer, child_config_map(), owner=owner))["data"] == {"text": "hello"}
 
 
 async def test_deleted_child_that_was_seen_is_not_recreated(env, owner):
-    """Guard: uid. The change was intended for the deleted object."""
+    """Tests the uid guard: the change was intended for the deleted object."""
     child = await apply(env.cached_writer, child_config_map(), owner=owner)
     await env.foreign_client.delete(ConfigMap, child.name, child.namespace)
     with pytest.raises(ObjectDeleted):
@@ -109,7 +109,9 @@ async def test_deleted_child_that_was_seen_is_not_recreated(env, owner):
 
 
 async def test_child_that_the_watch_reported_deleted_is_recreated(env, owner):
-    """Guard: coverage. An object that a complete watch does not show does not exist, even if it is remembered."""
+    """Tests that an object that a complete watch does not show is treated as deleted, even if the writer
+    remembers it.
+    """
     child = await apply(env.cached_writer, child_config_map(), owner=owner)
     await env.foreign_client.delete(ConfigMap, child.name, child.namespace)
     env.cache.objects.clear()
@@ -119,7 +121,7 @@ async def test_child_that_the_watch_reported_deleted_is_recreated(env, owner):
 
 
 async def test_child_recreated_by_someone_else_is_not_taken_over(env, owner):
-    """Guard: uid."""
+    """Tests the uid guard."""
     child = await apply(env.cached_writer, child_config_map(), owner=owner)
     new = await env.recreate(child)
     with pytest.raises(ObjectReplaced):
@@ -242,7 +244,7 @@ async def test_rejected_payload_names_the_remedy(env, owner):
 
 
 async def test_writes_to_one_object_are_serialized(env, owner):
-    """Guard: the lock. Without it the ten writes would conflict and read the object again."""
+    """Tests the lock: without it, the ten writes would conflict and read the object again."""
     await asyncio.gather(
         *(apply(env.cached_writer, child_config_map(str(number)), owner=owner) for number in range(10))
     )
@@ -291,7 +293,7 @@ async def test_unknown_field_is_an_error_and_sent_once(env, owner):
 
 
 async def test_two_releases_of_one_operator_delete_each_others_fields(env, owner):
-    """Leader election prevents this. To the server both releases are one field manager."""
+    """Tests a limitation that leader election prevents: both releases have the same field manager."""
     old, new = (Writer(env.client, env.world, "operator") for _ in range(2))
     await apply(old, ConfigMap("child", data={"a": "1", "dropped": "x"}), owner=owner)
     for _ in range(2):
@@ -338,7 +340,7 @@ async def test_recreate_with_adopt_changes_an_immutable_field_of_an_adopted_obje
 
 @pytest.mark.parametrize("when", ["before the change", "after its refusal", "before the delete"])
 async def test_recreate_never_deletes_an_object_that_someone_else_created(env, owner, when):
-    """Guards: a live read shows that the deleted object is ours, and its uid is a precondition."""
+    """Tests two guards: a live read shows that the object is ours, and the delete has its uid as a precondition."""
     await apply(env.writer, binding("view"), owner=owner)
     foreign_objects = []
 
@@ -361,7 +363,7 @@ async def test_recreate_never_deletes_an_object_that_someone_else_created(env, o
 
 
 async def test_recreate_does_not_delete_for_an_invalid_payload(env, owner):
-    """Guard: recreate only if immutable fields are the only cause. Otherwise the old object would be lost."""
+    """Tests that only immutable fields cause a recreate. Otherwise an invalid payload would delete the old object."""
 
     def labelled(label, container):
         pod = {"metadata": {"labels": {"a": label}}, "spec": {"containers": [{"name": container, "image": "i"}]}}
@@ -376,7 +378,7 @@ async def test_recreate_does_not_delete_for_an_invalid_payload(env, owner):
 
 
 async def test_invalid_value_containing_immutable_deletes_nothing(env, owner):
-    """Servers quote the rejected value in their message."""
+    """Tests an invalid value that contains the word "immutable", because servers quote rejected values."""
     old = await apply(env.writer, child_config_map(), owner=owner)
     for key in ("is immutable!", 'a " may not change'):
         with pytest.raises(Invalid):
@@ -534,7 +536,7 @@ async def test_changed_payload_is_sent_and_takes_effect(env, owner, payload_befo
 
 
 async def test_map_can_be_emptied(env, owner):
-    """If an apply gives up the last key of a map, the server turns the map into null and rejects it."""
+    """Tests an apply that removes the last key of a map: the server would set the map to null and reject it."""
     await apply(env.cached_writer, WIDGET("child", spec={"size": 1, "options": {"a": "b"}}), owner=owner)
     empty = WIDGET("child", spec={"size": 1, "options": {}})
     assert not (await apply(env.cached_writer, empty, owner=owner)).spec.get("options")
@@ -555,7 +557,7 @@ async def test_unchanged_children_send_nothing_and_one_change_sends_one_request(
 
 
 async def test_forgotten_name_costs_as_much_as_a_restart(env, owner, monkeypatch):
-    """With more names than are remembered, a name costs no request, or one if the server normalizes values."""
+    """Tests more names than the writer remembers: a name costs no request, or one if the server normalizes values."""
     monkeypatch.setattr("fairlead.writes.writer.MAX_REMEMBERED", 2)
     for child in (child_config_map(name="a"), deployment(), child_config_map(name="c")):
         await apply(env.cached_writer, child, owner=owner)

@@ -1,4 +1,4 @@
-"""`fairlead blame` and `fairlead migrate` on a server, as a user calls them."""
+"""Tests of the `fairlead blame`, `fairlead migrate` and `fairlead finalizers` commands on a server."""
 
 import asyncio
 import base64
@@ -83,7 +83,7 @@ def owners_by_line(obj):
 
 
 def test_blame_lists_owners_of_keys_beside_the_owner_of_the_map():
-    """As after a migration of one key of two: the old entry still owns the map itself."""
+    """Tests managed fields after a migration of one key: the old entry still owns the map."""
     entries = [managed("new", "Apply", {"f:data": {"f:a": {}}}), managed("old", "Update", {"f:data": {}})]
     shown = owners_by_line({"metadata": {"managedFields": entries}, "data": {"a": "1", "b": "2"}})
     assert (shown['a: "1"'], shown['b: "2"']) == (["new"], [])

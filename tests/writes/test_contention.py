@@ -1,4 +1,4 @@
-"""Many writers on one object, half of them foreign PUT loops: all our writes succeed with about one request each."""
+"""Tests of many writers on one object, half of them foreign: our writes succeed with about one request each."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from fairlead.writes import StatusReport, Writer, decide, status
 
 
 async def put_forever(env, name, subresource, first_put_done):
-    """Read, change own fields and PUT without end. Ignore conflicts."""
+    """Act as a foreign writer: read the object, change own fields and PUT it, until cancelled. Ignore conflicts."""
     count = 0
     while True:
         count += 1
@@ -67,7 +67,7 @@ async def test_decisions_beside_put_loops_need_about_one_request_each(env, write
 
 
 async def test_condition_is_added_in_one_request_while_others_write_the_list(env):
-    """The worst case: someone changes a foreign condition just before each of our writes."""
+    """Tests the worst case: another writer changes a foreign condition just before each of our writes."""
     foreign_conditions = [{"type": f"F{number}", "status": "True", "message": "0"} for number in range(4)]
     widget = await env.widget(status={"conditions": foreign_conditions})
     messages = []
@@ -96,7 +96,7 @@ async def test_condition_is_added_in_one_request_while_others_write_the_list(env
 
 
 async def test_foreign_label_never_rejects_a_status_report(env):
-    """Someone labels 200 objects between our read and our report: no conflict, one request each."""
+    """Tests 200 objects that another writer labels between our read and our report: one request each, no conflict."""
     for number in range(200):
         widget = await env.widget(f"w{number}")
         await env.merge_patch(widget, {"metadata": {"labels": {"theirs": "x"}}})

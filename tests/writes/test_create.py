@@ -1,4 +1,4 @@
-"""create_only: an existing object is never changed, and a lost answer never creates two."""
+"""Tests of create_only: it never changes an existing object, and a lost response never creates a second one."""
 
 import pytest
 
@@ -28,7 +28,7 @@ async def test_lost_answer_of_a_create_is_looked_up(env):
 
 
 async def test_create_only_reports_an_object_that_is_deleted_meanwhile(env):
-    """If someone else created it, it was deleted. If our own answer was lost, the outcome is unknown."""
+    """Tests an object that is deleted before the read. After a lost response, the outcome is unknown."""
     payload = ConfigMap("shared", env.namespace, data={"x": "ours"})
 
     async def delete_it():

@@ -1,4 +1,7 @@
-"""decide: changes are written only while everything that was read still holds. A docstring names the guard tested."""
+"""Tests of decide: it writes only if everything that the function read is unchanged.
+
+The docstring of a test names the guard that it tests.
+"""
 
 import asyncio
 import dataclasses
@@ -28,7 +31,7 @@ from fairlead.writes import (
 
 
 def set_plan(draft, new="ours"):
-    """Set a plan if there is none. Without a guard, two writers would both set one."""
+    """Set a plan if the status has none. Without a guard, two writers would both set one."""
     if draft.status.get("plan"):
         return draft.status["plan"]["id"]
     draft.status["plan"] = {"id": new, "steps": ["a"]}
@@ -52,7 +55,7 @@ async def test_decision_without_changes_sends_nothing(env):
 
 
 async def test_plan_of_another_writer_is_kept(env):
-    """Guard: the absence that is filled, if status exists."""
+    """Tests the guard of a filled absence, with an existing status."""
     widget = await env.widget(status={"phase": "Old"})
     env.faulty_transport.before_writes = [
         lambda: env.merge_patch(widget, {"status": {"plan": {"id": "theirs"}}}, "status")
@@ -63,7 +66,7 @@ async def test_plan_of_another_writer_is_kept(env):
 
 
 async def test_plan_of_another_writer_is_kept_if_status_was_missing(env):
-    """Guard: the absence at the first missing parent."""
+    """Tests the guard of a filled absence: the patch tests the first missing parent."""
     widget = await env.widget()
     env.faulty_transport.before_writes = [
         lambda: env.merge_patch(widget, {"status": {"plan": {"id": "theirs"}}}, "status")
@@ -73,7 +76,7 @@ async def test_plan_of_another_writer_is_kept_if_status_was_missing(env):
 
 
 async def test_value_that_was_only_read_is_guarded(env):
-    """Guard: the test of a value that was read."""
+    """Tests the guard of a value that was only read."""
     widget = await env.widget(spec={"size": 1})
 
     def set_phase(draft):
@@ -85,7 +88,7 @@ async def test_value_that_was_only_read_is_guarded(env):
 
 
 async def test_absence_that_was_only_read_is_guarded(env):
-    """Guard: the test of an absence that was read."""
+    """Tests the guard of an absence that was only read."""
     widget = await env.widget(spec={"size": 1})
 
     def set_phase(draft):
@@ -96,7 +99,7 @@ async def test_absence_that_was_only_read_is_guarded(env):
 
 
 async def test_search_for_a_missing_item_is_guarded(env):
-    """Guard: the test of a list that was read to its end."""
+    """Tests the guard of a list that was read to its end."""
     widget = await env.widget(spec={"listeners": [{"name": "a", "port": 1}]})
 
     def set_phase(draft):
@@ -109,7 +112,7 @@ async def test_search_for_a_missing_item_is_guarded(env):
 
 
 async def test_existence_of_a_map_is_guarded_without_its_contents(env):
-    """Guard: the test of presence. A change inside the map is irrelevant, its removal is not."""
+    """Tests the guard of an existing map: a change inside the map is ignored, but not its removal."""
     widget = await env.widget(spec={"options": {"a": "1"}})
 
     def set_phase(draft):
@@ -124,7 +127,7 @@ async def test_existence_of_a_map_is_guarded_without_its_contents(env):
 
 
 async def test_replaced_value_is_guarded_without_a_read(env):
-    """Guard: the test of a replaced value. Both writers set it without a read, and the later one must run again."""
+    """Tests the guard of a replaced value: two writers set it without reading it, and the later one runs again."""
     widget = await env.widget(status={"phase": "Old"})
 
     def set_without_reading(draft):
@@ -138,7 +141,7 @@ async def test_replaced_value_is_guarded_without_a_read(env):
 
 
 async def test_removed_value_is_guarded_without_a_read(env):
-    """Guard: the test of a value that is removed. The function must know the removed value."""
+    """Tests the guard of a removed value: the function must have seen it."""
     widget = await env.widget(spec={"options": {"a": "1"}})
 
     def set_without_reading(draft):
@@ -164,7 +167,7 @@ async def test_unrelated_writers_cause_no_second_run(env):
 
 
 async def test_decision_on_a_recreated_object_is_rejected(env):
-    """Guard: uid. The new object has the values that were read, and still must not be changed."""
+    """Tests the uid guard: the new object has the same values, but must not be changed."""
     widget = await env.widget(spec={"size": 1})
     await env.recreate(widget)
     with pytest.raises(ObjectReplaced, match="read it again"):
@@ -173,7 +176,7 @@ async def test_decision_on_a_recreated_object_is_rejected(env):
 
 
 async def test_cached_recreated_object_is_not_used_for_the_old_one(env):
-    """Guard: the newest copy must be of the same uid."""
+    """Tests that a cached copy with another uid is not used."""
     widget = await env.widget(spec={"size": 1})
     env.cache.put(WIDGET, await env.recreate(widget))
     with pytest.raises(ObjectReplaced):
@@ -208,7 +211,7 @@ async def test_values_that_python_and_go_encode_differently_can_be_guarded(env):
 
 
 async def test_failed_test_that_should_pass_is_reported(env, monkeypatch):
-    """A test that can never pass must not be retried like a conflict."""
+    """Tests a JSON patch test that can never pass: it is an error, not a conflict to retry."""
     widget = await env.widget(spec={"note": "a&b"}, status={"phase": "Old"})
     original_patch = env.client.patch
 
@@ -230,7 +233,7 @@ DENIED = {"reason": "Invalid", "code": 422, "message": 'admission webhook "w" de
 
 
 async def test_webhook_rejection_is_raised_unchanged_under_contention(env, monkeypatch):
-    """The error has no causes, like that of a failed test."""
+    """Tests a rejection by a webhook, which has no causes, like the rejection of a failed JSON patch test."""
     widget = await env.widget(spec={"note": "a"})
 
     async def raise_denied(*args, **options):
@@ -272,7 +275,7 @@ async def test_many_writers_on_one_field_end_in_an_error(env):
 
 
 def test_many_writers_on_one_field_are_separated_by_random_delays():
-    """Thirty processes increment one field. Without delays they stay in step, and only sixteen succeed."""
+    """Tests thirty processes that increment one field. Without random delays, only sixteen succeed."""
 
     class SlowTransport:  # The latency of a real server, in virtual time.
         def __init__(self, transport):
@@ -300,7 +303,7 @@ def test_many_writers_on_one_field_are_separated_by_random_delays():
 
 
 async def test_decisions_of_one_process_are_serialized(env):
-    """Guard: the lock. Without it the ten decisions would fail each other's tests and read live."""
+    """Tests the lock: without it, the ten decisions would fail each other's tests and read live."""
     widget = await env.widget(status={"phase": "0"})
     env.cache.put(WIDGET, widget)
 

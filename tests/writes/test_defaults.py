@@ -1,4 +1,4 @@
-"""defaults.fill: only missing fields are set."""
+"""Tests that defaults.fill sets only missing fields."""
 
 from workbench import WIDGET
 
@@ -17,7 +17,7 @@ async def test_defaults_fill_only_missing_fields(env):
 
 
 async def test_defaults_keep_an_explicit_null(env):
-    """A server stores null only if the schema allows it, so someone set it on purpose."""
+    """Tests a stored null: a server stores it only if the schema allows it, so it was set on purpose."""
     widget = await env.widget(spec={"free": {"a": None, "b": None, "c": 1}})
     assert widget.spec["free"] == {"a": None, "b": None, "c": 1}
     after = await defaults.fill(env.writer, WIDGET, widget, {"spec": {"free": {"a": 1, "b": {"x": 1}, "d": 2}}})
@@ -25,7 +25,7 @@ async def test_defaults_keep_an_explicit_null(env):
 
 
 async def test_defaults_keep_a_value_that_someone_sets_first(env):
-    """Guard: the absence that is filled."""
+    """Tests the guard of a filled absence."""
     widget = await env.widget(spec={"size": 1})
     env.faulty_transport.before_writes = [lambda: env.merge_patch(widget, {"spec": {"note": "theirs"}})]
     after = await defaults.fill(env.writer, WIDGET, widget, {"spec": {"note": "ours"}})

@@ -1,4 +1,4 @@
-"""delete: exactly the object that was read, and the cache knows it."""
+"""Tests that delete deletes only the object that was read, and updates the cache."""
 
 import pytest
 from workbench import WIDGET
@@ -8,7 +8,7 @@ from fairlead.writes import ObjectChanged, delete
 
 
 async def test_recreated_object_survives_a_delete_of_the_old_one(env):
-    """Guard: the uid precondition."""
+    """Tests the uid precondition."""
     old = await env.config_map()
     new = await env.recreate(old)
     await delete(env.writer, ConfigMap, old)
@@ -16,7 +16,7 @@ async def test_recreated_object_survives_a_delete_of_the_old_one(env):
 
 
 async def test_changed_object_survives_a_delete_with_unchanged(env):
-    """Guard: the resourceVersion precondition."""
+    """Tests the resourceVersion precondition."""
     old = await env.config_map(data={"keep": "no"})
     await env.merge_patch(old, {"data": {"keep": "yes"}})
     with pytest.raises(ObjectChanged, match="decide again"):
@@ -52,7 +52,7 @@ async def test_lost_answer_of_a_delete_is_looked_up(env):
 
 
 async def test_lost_answer_of_a_delete_is_not_taken_for_a_change(env):
-    """A finalizer holds the object, so it still exists, and the delete itself changed its version."""
+    """Tests an object that a finalizer keeps: the delete itself changed its resourceVersion."""
     old = await env.merge_patch(await env.config_map(), {"metadata": {"finalizers": ["a.b/c"]}})
     env.faulty_transport.lost_responses = 1
     await delete(env.writer, ConfigMap, old, unchanged=True)

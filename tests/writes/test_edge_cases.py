@@ -1,4 +1,4 @@
-"""Edge cases: unusual keys, numbers, nulls and shapes in an object, and values that cannot be written."""
+"""Tests of unusual keys, numbers, nulls and shapes in an object, and of values that cannot be written."""
 
 import asyncio
 import datetime
@@ -72,7 +72,7 @@ async def test_numbers_are_guarded_and_an_unchanged_decision_is_not_sent(env):
 
 
 async def test_list_that_contains_null_can_be_read(env):
-    """A real server closes the connection if a patch tests a list that contains null."""
+    """Tests a list with a null: a real server closes the connection if a patch tests such a list."""
     items = [None, 1, {"x": None}, []]
     widget = await env.widget(spec={"free": {"l": items, "m": {"l": [items]}}})
 
@@ -94,7 +94,7 @@ async def test_list_that_contains_null_can_be_read(env):
 
 
 async def test_repeatedly_lost_answer_raises_unknown_outcome(env):
-    """A lost answer is not contention: nobody else changed what was read."""
+    """Tests repeatedly lost responses: they are not contention, because no other writer changed the object."""
     widget = await env.widget(status={"counts": {"n": 0}})
 
     def increment(draft):
@@ -114,7 +114,7 @@ WRITES_WITHOUT_RESPONSE = {
 
 @pytest.mark.parametrize("write", WRITES_WITHOUT_RESPONSE.values(), ids=WRITES_WITHOUT_RESPONSE.keys())
 async def test_write_that_never_arrives_raises_unknown_outcome(env, monkeypatch, write):
-    """The reads succeed, so a retry would never end."""
+    """Tests a write that is always lost while reads succeed: a retry would never end."""
     widget, sent = await env.widget(spec={"size": 1}), []
 
     async def raise_lost(*args, **options):
@@ -137,7 +137,7 @@ SINGLE_STRINGS = {
 
 @pytest.mark.parametrize("option", SINGLE_STRINGS)
 async def test_single_string_is_not_accepted_as_a_list(env, option):
-    """A string contains all its substrings: `maker` would match `maker-of-all`."""
+    """Tests a string instead of a list: "maker" would match "maker-of-all" as a substring."""
     widget = await env.widget(spec={"size": 1})
     with pytest.raises(ValueError, match=rf"{option}=.* is a string, not a list: write {option}=\["):
         await SINGLE_STRINGS[option](env, widget)
@@ -203,7 +203,7 @@ SERVER_MANAGED = {
 
 @pytest.mark.parametrize(("path", "change"), SERVER_MANAGED.items(), ids=SERVER_MANAGED.keys())
 async def test_decision_cannot_change_server_managed_fields(env, path, change):
-    """Emptied managedFields would remove everyone's ownership. Another resourceVersion could never be written."""
+    """Tests fields such as managedFields: emptying them would remove the ownership of all managers."""
     widget = await env.widget(spec={"size": 1})
     with pytest.raises(WriteError, match=f"changes {path}, which the server manages"):
         await decide(env.writer, WIDGET, widget, change)
@@ -211,7 +211,7 @@ async def test_decision_cannot_change_server_managed_fields(env, path, change):
 
 
 async def test_decision_cannot_change_string_data(env):
-    """stringData cannot be tested, and the server merges it into data."""
+    """Tests stringData: a patch cannot test it, and the server merges it into data."""
     secret = await env.foreign_client.create(Secret("s", env.namespace, data={"a": "b2xk"}))
     theirs = await env.merge_patch(secret, {"data": {"a": "dGhlaXJz"}})
     with pytest.raises(WriteError, match=r"changes stringData.*: change data instead, encoded in base64"):
@@ -292,7 +292,7 @@ async def test_equal_sets_are_written_in_the_same_order(env):
 
 
 async def test_child_without_fields_and_owner_is_rejected(env):
-    """Without a field there is no Apply entry, so after a restart the child would look foreign."""
+    """Tests a child without fields: it would have no Apply entry, so after a restart it would look foreign."""
     owner = await env.widget("owner")
     for payload in (Namespace(f"{env.namespace}-x"), ConfigMap("c", "default", labels=None)):
         with pytest.raises(ValueError, match="give it a label"):
@@ -318,7 +318,7 @@ MALFORMED = [{"conditions": {}}, {"conditions": "x"}, "text", 5, []]
 
 
 async def create_loose_object(env, content):
-    """Create an object of a kind without a schema, with that status."""
+    """Create an object of a kind without a schema, with `content` as its status."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     version = {**CRD["spec"]["versions"][0], "schema": schema}
     names = {"kind": "Loose", "plural": "looses", "singular": "loose", "listKind": "LooseList"}

@@ -1,4 +1,4 @@
-"""finalizers: only our own entry changes, and never on an object that is being deleted."""
+"""Tests that the finalizer functions change only our own entry, and never add one to an object being deleted."""
 
 import pytest
 from workbench import MANAGER, WIDGET
@@ -24,14 +24,14 @@ async def test_add_is_one_request_and_none_if_the_finalizer_exists(env):
 
 
 async def test_add_keeps_a_foreign_entry_added_meanwhile(env):
-    """Guard: the list that was read, here its absence."""
+    """Tests the guard of the finalizers that were read, here of an absent list."""
     widget = await env.widget()
     await env.merge_patch(widget, {"metadata": {"finalizers": [FOREIGN]}})
     assert (await finalizers.add(env.writer, WIDGET, widget, OURS)).finalizers == [FOREIGN, OURS]
 
 
 async def test_remove_from_a_stale_copy_keeps_a_foreign_entry(env):
-    """Guard: the list that was read."""
+    """Tests the guard of the list that was read."""
     widget = await create_with_finalizers(env, OURS)
     await env.merge_patch(widget, {"metadata": {"finalizers": [OURS, FOREIGN]}})
     await finalizers.remove(env.writer, WIDGET, widget, OURS)
@@ -49,7 +49,7 @@ async def test_removing_the_last_finalizer_deletes_the_object_and_updates_the_ca
 
 
 async def test_deleting_object_gets_no_finalizer(env):
-    """Guard: the missing deletionTimestamp. The copy does not show the deletion yet."""
+    """Tests the guard of the absent deletionTimestamp: the copy does not show the deletion yet."""
     widget = await create_with_finalizers(env, FOREIGN)
     await env.foreign_client.delete(WIDGET, widget.name, widget.namespace)
     with pytest.raises(ObjectDeleting):
@@ -58,7 +58,7 @@ async def test_deleting_object_gets_no_finalizer(env):
 
 
 async def test_recreated_object_keeps_its_finalizer(env):
-    """Guard: uid."""
+    """Tests the uid guard."""
     widget = await create_with_finalizers(env, OURS)
     await env.merge_patch(widget, {"metadata": {"finalizers": None}})
     new = await env.recreate(widget)
@@ -77,7 +77,7 @@ async def test_remove_from_a_deleted_object_succeeds(env):
 
 
 async def test_remove_removes_every_duplicate(env):
-    """A server stores duplicates of a JSON patch or a create."""
+    """Tests duplicate entries, which a server stores after a JSON patch or a create."""
     created = await env.foreign_client.create(
         {**WIDGET("dup", env.namespace), "metadata": {
             "name": "dup", "namespace": env.namespace, "finalizers": [OURS, FOREIGN, OURS]}}

@@ -1,9 +1,8 @@
-"""Random histories of our writes and foreign writes, with a stale cache, writes in between and lost answers.
+"""Tests of random own and foreign writes, with a stale cache, concurrent writes and lost responses.
 
-After each step: nothing foreign is changed or lost, no decision is overwritten, no object that was seen is recreated,
-no foreign object is changed or deleted. At the end: everything converges, and then nothing is sent. What the histories
-encountered is counted and printed (`-s`), and must include every kind of rejection. `make histories N=5000 SEED=7`
-plays other random histories instead of the same ones each time.
+After each step: no foreign field is changed or lost, no decision is overwritten, no deleted object is recreated, and no
+foreign object is changed or deleted. At the end everything converges, and then nothing is sent. The tests count the
+rejections and print them with `-s`; every kind must occur. `make histories N=5000 SEED=7` plays other histories.
 """
 
 import asyncio
@@ -49,7 +48,7 @@ counts = Counter()
 
 
 class WriteHistory:
-    """One widget, its children, a shared object, the fields of others in them, and what this controller has cached."""
+    """One widget, its children, a shared object, the foreign fields in them, and the cache of our controller."""
 
     def __init__(self, env):
         self.env, self.writer = env, env.cached_writer
@@ -82,7 +81,7 @@ class WriteHistory:
     # Foreign writes. `n` gives two variants of each.
 
     async def merge_patch(self, live, patch, name, *foreign_leaves, subresource=None):
-        """Make a foreign write to the object of that name, and record the fields of it that must stay."""
+        """Send a foreign patch to an object, and record the foreign fields that must stay."""
         after = await self.env.merge_patch(live, patch, subresource)
         self.foreign_versions[after.uid] = int(after.resource_version)
         self.foreign_fields.setdefault(after.uid, {}).update(foreign_leaves)
@@ -103,7 +102,7 @@ class WriteHistory:
             await self.merge_patch(live, patch, "w", (("finalizer", name), True))
 
     async def delete_widget(self, variant):
-        """Delete the widget while a foreign finalizer holds it."""
+        """Delete the widget while a foreign finalizer keeps it."""
         await self.finalizer(variant)
         await self.env.foreign_client.delete(WIDGET, "w", self.env.namespace)
         live = await self.read("w")
@@ -122,21 +121,21 @@ class WriteHistory:
         await self.merge_patch(live, patch, "w", (("condition", f"F{variant}"), value), subresource="status")
 
     async def ready(self, variant):
-        """Overwrite our condition or our field with a wrong value."""
+        """Overwrite our condition or our field with a wrong value, as another writer."""
         live = await self.read("w")
         write_as_others = [condition for condition in live.status.get("conditions", ()) if condition["type"] != "Ready"]
         theirs = {"conditions": [*write_as_others, {"type": "Ready", "status": "Unknown", "reason": "Theirs"}]}
         await self.merge_patch(live, {"status": {"phase": "theirs"} if variant else theirs}, "w", subresource="status")
 
     async def set_controller(self, variant):
-        """Give a foreign object a controller, so that it may not be adopted any more."""
+        """Set a controller of a foreign object, so that the object may not be adopted any more."""
         if CHILDREN[variant] in self.foreign_objects:
             owner = {"apiVersion": WIDGET.api_version, "kind": "Widget", "name": "sister", "uid": self.other_owner.uid}
             references = {"metadata": {"ownerReferences": [{**owner, "controller": True}]}}
             await self.merge_patch(self.foreign_objects[CHILDREN[variant]], references, CHILDREN[variant])
 
     async def observed(self, variant):
-        """Report on a newer generation, like a newer release of this controller."""
+        """Report a newer generation, like a newer release of this controller."""
         live = await self.read("w")
         await self.merge_patch(live, {"spec": {"size": live.spec["size"] + 1}}, "w")
         patch = {"status": {"observedGeneration": live.generation + 1}}
@@ -154,7 +153,7 @@ class WriteHistory:
             await self.merge_patch(live, patch, "w", subresource="status")
 
     async def recreate_widget(self, variant):
-        """Delete the widget and its children, and create another widget of that name."""
+        """Delete the widget and its children, and create another widget with the same name."""
         live = await self.read("w")
         await self.env.merge_patch(live, {"metadata": {"finalizers": None}})
         if not live.deleting:
@@ -169,7 +168,7 @@ class WriteHistory:
         )
 
     async def fields(self, variant):
-        """Add a foreign label, list item, and a field in one of our items."""
+        """Add a foreign label, a foreign list item, and a foreign field in one of our items."""
         name = CHILDREN[variant]
         if (live := await self.read(name)) is not None:
             write_as_others = [item for item in live.spec.get("listeners", ()) if item["name"] != "z"]
@@ -191,7 +190,7 @@ class WriteHistory:
         self.foreign_objects.pop(CHILDREN[variant], None)
 
     async def occupy_name(self, variant):
-        """Create a foreign object of that name. Variant 1 has our widget as an owner, which does not make it ours."""
+        """Create a foreign object with the name of a child. Variant 1 has our widget as an owner."""
         await self.delete_child(variant)
         foreign_object = WIDGET(CHILDREN[variant], self.env.namespace, spec={"size": 7})
         if variant:
@@ -212,7 +211,7 @@ class WriteHistory:
     # Our writes, based on the cache.
 
     async def sync(self, variant=0):
-        """Let the cache catch up."""
+        """Update the cache from the server."""
         self.writer = dataclasses.replace(self.writer, cache=self.env.cache)
         view = self.env.cache
         self.widget = view.put(WIDGET, await self.read("w"))
@@ -249,7 +248,7 @@ class WriteHistory:
             assert applied.uid == expected_uid, "an object that was seen and deleted was recreated"
 
     async def adopt(self, variant):
-        """Adopt a foreign object. Only one without a controller may be adopted, and its fields stay."""
+        """Adopt a foreign object and check that its fields stay. An object with a controller must not be adopted."""
         name = CHILDREN[variant]
         try:
             applied = await apply(self.writer, self.payload(name), owner=self.widget, adopt=True)
@@ -280,7 +279,7 @@ class WriteHistory:
         assert decided.result == decided.object.status["plan"]["id"]
 
     async def mirror(self, variant):
-        """Copy the note to the status: both must agree after the write."""
+        """Copy the note to the status, and check that both are equal after the write."""
 
         def copy_note(draft):
             draft.status["phase"] = draft.spec.get("note") or "none"
@@ -338,7 +337,7 @@ class WriteHistory:
             await delete(self.writer, WIDGET, expected_uid, unchanged=bool(variant))
 
     async def prune(self, variant):
-        """Prune all children but one: only own children, and only unchanged ones, may be deleted."""
+        """Prune all children but one, and check that only own, unchanged children are deleted."""
         cached = [self.env.cache.peek(WIDGET, name, self.env.namespace) for name in (*CHILDREN, "nephew")]
         children = [child for child in cached if child is not None]
         other = cached[1 - variant]
@@ -421,7 +420,7 @@ class WriteHistory:
 
 
 def foreign_leaves(obj):
-    """Yield the fields of an object that others may own: (where, name), value."""
+    """Yield the fields of an object that others may own, as ((where, name), value)."""
     yield from ((("label", name), value) for name, value in obj.labels.items())
     yield from ((("finalizer", name), True) for name in obj.finalizers)
     yield from (
@@ -481,7 +480,7 @@ cache_step = st.tuples(st.sampled_from(["sync", "restart", "unwatch"]), st.just(
 
 @st.composite
 def steps(draw, disciplines=DISCIPLINES, is_concurrent=2):
-    """Draw one or two writes of ours, foreign writes just before them, and a fault."""
+    """Draw one or two own writes, foreign writes just before them, and a fault."""
     names = draw(st.lists(st.sampled_from(disciplines), min_size=1, max_size=is_concurrent))
     variant = draw(st.integers(0, 1))
     rivals = st.tuples(
@@ -527,7 +526,7 @@ async def run(history):
 
 
 async def write_concurrently(state, own_writes, foreign_writes, fault):
-    """Make our writes concurrently, with foreign writes just before the first one, and a fault in it."""
+    """Send our writes concurrently, with foreign writes just before the first one, and a fault."""
     transport = state.env.faulty_transport
     transport.forget_requests()
     transport.before_writes = [lambda: write_as_others(state, foreign_writes)] if foreign_writes else []
@@ -590,7 +589,7 @@ def test_random_histories_keep_the_invariants_and_converge(history):
 
 
 def test_histories_encounter_every_kind_of_rejection():
-    """Histories without any rejection would prove nothing. Run with -s to see the counts."""
+    """Tests that the histories caused every kind of rejection. Run with -s to print the counts."""
     if not counts["histories of one discipline"]:  # Another process ran them.
         test_histories_of_one_discipline_keep_the_invariants()
     print("\n" + "\n".join(f"{count:6} {what}" for what, count in counts.items()))

@@ -1,4 +1,4 @@
-"""Every write function if the answer is lost or the write never arrives: it reads the object and writes once."""
+"""Tests of every write function after a lost response or request: it reads the object and writes once."""
 
 import asyncio
 
@@ -23,7 +23,7 @@ OURS = "a.b/ours"
 
 
 async def create_child(env, owner):
-    """Create a child first, so that the fault affects only the next write."""
+    """Create a child without a fault, so that the fault affects only the next write."""
     lost_before, cancelled_before, env.faulty_transport.lost_responses, env.faulty_transport.cancelled_writes = (
         env.faulty_transport.lost_responses,
         env.faulty_transport.cancelled_writes,
@@ -73,7 +73,7 @@ async def do_finalizers(env, owner):
 
 
 async def do_last_finalizer(env, owner):
-    """The removal deletes the object, so a read after the lost answer finds nothing, which counts as success."""
+    """Remove the last finalizer, which deletes the object. The read after a lost response finds nothing, a success."""
     await env.merge_patch(owner, {"metadata": {"finalizers": [OURS]}})
     await env.foreign_client.delete(WIDGET, owner.name, owner.namespace)
     await finalizers.remove(env.writer, WIDGET, await env.get_live(owner), OURS)

@@ -1,4 +1,4 @@
-"""migrate: only declared fields move, values stay, and a later apply can remove the fields."""
+"""Tests of migrate: only declared fields move, values stay, and a later apply can remove the fields."""
 
 import pytest
 from workbench import MANAGER, WIDGET
@@ -10,7 +10,7 @@ OLD_MANAGER = "old-agent"
 
 
 async def create_with_old_manager(env, **fields):
-    """Create a widget that this controller once wrote by create and update."""
+    """Create a widget with fields of the old field manager, written by create and update."""
     widget = WIDGET("w", env.namespace, **fields)
     return await env.foreign_client.create(widget, field_manager=OLD_MANAGER)
 
@@ -39,7 +39,7 @@ async def test_apply_after_a_migration_removes_omitted_fields(env):
 
 
 async def test_undeclared_fields_stay_in_the_old_entry(env):
-    """Guard: declared paths only. Another controller of the same process shares the entry."""
+    """Tests that only declared paths move, because another controller may share the managed-fields entry."""
     old = await create_with_old_manager(env, spec={"note": "ours", "options": {"theirs": "x"}})
     migration = await migrate(env.writer, WIDGET, old, fields=["spec.note"], managers=[OLD_MANAGER])
     owners = entries(migration.object)
@@ -50,7 +50,7 @@ async def test_undeclared_fields_stay_in_the_old_entry(env):
 
 
 async def test_entries_of_other_managers_stay(env):
-    """Guard: named managers only."""
+    """Tests that only entries of the named managers move."""
     old = await create_with_old_manager(env, spec={"size": 1})
     live = await env.merge_patch(old, {"spec": {"note": "theirs"}}, manager="someone")
     migration = await migrate(env.writer, WIDGET, live, fields=["spec"], managers=[OLD_MANAGER])
@@ -60,7 +60,7 @@ async def test_entries_of_other_managers_stay(env):
 
 
 async def test_write_between_read_and_migration_is_not_lost(env):
-    """Without the resourceVersion, the migration would overwrite the managedFields entry of another writer."""
+    """Tests the resourceVersion guard: without it, the migration would overwrite another writer's entry."""
     old = await create_with_old_manager(env, spec={"size": 1, "note": "x"})
     env.faulty_transport.before_writes = [lambda: env.merge_patch(old, {"spec": {"note": "theirs"}}, manager="someone")]
     migration = await migrate(env.writer, WIDGET, old, fields=["spec"], managers=[OLD_MANAGER])
@@ -96,7 +96,7 @@ TWO_LISTENERS = [{"name": "a", "port": 1, "hostname": "h.a"}, {"name": "b", "por
 
 @pytest.mark.parametrize("proxy_first", [True, False])
 async def test_two_controllers_with_one_manager_name_take_their_own_fields(env, proxy_first):
-    """One controller created the listeners, another set their hostnames, and one Update entry owns both."""
+    """Tests one Update entry that owns the listeners of one controller and the hostnames of another."""
     old = await create_with_old_manager(env, spec={"listeners": TWO_LISTENERS})
     proxy, gateway = env.writer.with_manager("proxy"), env.writer.with_manager("gateway")
     moves = [(proxy, PROXY_FIELDS), (gateway, ["spec.listeners[*].hostname"])]
@@ -164,7 +164,7 @@ async def test_entries_of_subresources_do_not_move(env):
 
 
 async def test_webhook_rejection_is_raised_unchanged(env, monkeypatch):
-    """The error has no causes, like that of a failed test."""
+    """Tests a rejection by a webhook, which has no causes, like the rejection of a failed JSON patch test."""
     widget = await env.widget(spec={"note": "a"})
 
     async def raise_denied(*args, **options):

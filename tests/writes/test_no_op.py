@@ -1,4 +1,4 @@
-"""Skipped applies would have changed nothing, for random payloads, drift and foreign fields."""
+"""Tests that an apply that is skipped would have changed nothing, for random payloads, drift and foreign fields."""
 
 import asyncio
 from types import SimpleNamespace

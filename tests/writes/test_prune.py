@@ -1,4 +1,4 @@
-"""prune deletes only children that we applied for this owner and that have not changed since they were read."""
+"""Tests that prune deletes only children that we applied for this owner and that are unchanged since the read."""
 
 import pytest
 
@@ -24,7 +24,7 @@ async def test_prune_deletes_only_unneeded_children(env, owner):
 
 
 async def test_prune_keeps_children_of_another_owner(env, owner):
-    """Guard: the owner's uid."""
+    """Tests the guard of the owner's uid."""
     other = await env.widget("other")
     foreign_children = await apply_children(env, other, "a")
     assert await prune(env.writer, owner, ConfigMap, foreign_children, []) == []
@@ -32,7 +32,7 @@ async def test_prune_keeps_children_of_another_owner(env, owner):
 
 
 async def test_prune_keeps_children_that_we_did_not_apply(env, owner):
-    """Guard: our Apply entry."""
+    """Tests the guard of our Apply entry."""
     by_another = await apply(Writer(env.foreign_client, env.world, "theirs"), ConfigMap("a"), owner=owner)
     unapplied_child = ConfigMap("b", env.namespace)
     unapplied_child["metadata"]["ownerReferences"] = by_another.metadata["ownerReferences"]
@@ -43,7 +43,7 @@ async def test_prune_keeps_children_that_we_did_not_apply(env, owner):
 
 
 async def test_prune_keeps_a_child_that_changed(env, owner):
-    """Guard: the resourceVersion. Someone may have taken the child over."""
+    """Tests the resourceVersion guard: another writer may have adopted the child."""
     [child] = await apply_children(env, owner, "a")
     await env.merge_patch(child, {"metadata": {"ownerReferences": None}})
     assert await prune(env.writer, owner, ConfigMap, [child], []) == []
@@ -51,7 +51,7 @@ async def test_prune_keeps_a_child_that_changed(env, owner):
 
 
 async def test_prune_keeps_a_recreated_child(env, owner):
-    """Guard: the uid."""
+    """Tests the uid guard."""
     [child] = await apply_children(env, owner, "a")
     new = await env.recreate(child)
     await prune(env.writer, owner, ConfigMap, [child], [])

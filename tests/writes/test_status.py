@@ -1,4 +1,4 @@
-"""write_status: one request, stable transition times, no foreign field changed, no no-op sent."""
+"""Tests of write_status: one request, stable transition times, no changed foreign fields and no no-ops."""
 
 import pytest
 from workbench import WIDGET
@@ -79,7 +79,7 @@ async def test_foreign_conditions_and_fields_stay_and_cause_no_retry(env, writer
 
 
 async def test_added_condition_keeps_one_added_meanwhile(env, writer):
-    """Guard: the existing types, and their number."""
+    """Tests the guard of the existing condition types and their number."""
     widget = await env.widget(status={"conditions": [{"type": "A", "status": "True"}]})
     two_conditions = [{"type": "B", "status": "True"}, {"type": "A", "status": "True"}]
     env.faulty_transport.before_writes = [
@@ -90,7 +90,7 @@ async def test_added_condition_keeps_one_added_meanwhile(env, writer):
 
 
 async def test_condition_that_someone_adds_first_is_not_added_twice(env, writer):
-    """Guard: the number of conditions. One that was appended meanwhile was not read."""
+    """Tests the guard of the number of conditions: a condition that was appended meanwhile was not read."""
     first_condition = {"type": "A", "status": "True"}
     widget = await env.widget(status={"conditions": [first_condition]})
     two_conditions = [first_condition, {"type": "Ready", "status": "False"}]
@@ -129,7 +129,7 @@ async def test_condition_without_generation_ignores_changes_in_foreign_ones(env,
 
 
 async def test_reported_value_is_restored_if_someone_changes_it_meanwhile(env, writer):
-    """Guard: a value that already is the reported one. Someone changes it just before the report arrives."""
+    """Tests the guard of an unchanged value: another writer changes it just before the report arrives."""
     widget = await status.write_status(writer, WIDGET, await env.widget(), ready_report(phase="P"))
     env.faulty_transport.before_writes = [
         lambda: env.merge_patch(widget, {"status": {"phase": "Theirs"}}, subresource="status")
@@ -139,7 +139,7 @@ async def test_reported_value_is_restored_if_someone_changes_it_meanwhile(env, w
 
 
 async def test_condition_that_another_writer_moved_is_found(env, writer):
-    """Guard: the test of the type at the index that is written."""
+    """Tests the guard of the condition type at the written index."""
     widget = await status.write_status(writer, WIDGET, await env.widget(), ready_report())
     own_condition = widget.status["conditions"][0]
     moved = [{"type": "B", "status": "True"}, own_condition]
@@ -154,7 +154,7 @@ async def test_condition_that_another_writer_moved_is_found(env, writer):
 
 
 async def test_replaced_value_causes_another_run(env, writer):
-    """Guard: the test of each value that is replaced."""
+    """Tests the guard of each replaced value."""
     widget = await env.widget(status={"phase": "Old"})
     env.faulty_transport.before_writes = [
         lambda: env.merge_patch(widget, {"status": {"phase": "Theirs"}}, subresource="status")
@@ -164,7 +164,7 @@ async def test_replaced_value_causes_another_run(env, writer):
 
 
 async def test_newer_generation_is_never_overwritten(env, writer):
-    """Guard: observedGeneration never decreases, even if only the live object shows the newer one."""
+    """Tests that observedGeneration never decreases, even if only the live object has the newer one."""
     widget = await env.widget(status={"observedGeneration": 1, "phase": "Old"})
     newer = {"status": {"observedGeneration": 2, "phase": "Newer"}}
     env.faulty_transport.before_writes = [lambda: env.merge_patch(widget, newer, subresource="status")]

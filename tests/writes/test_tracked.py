@@ -1,4 +1,4 @@
-"""Tracked maps and lists: a patch tests exactly what the function read."""
+"""Tests of tracked maps and lists: the patch tests exactly the values that the function read."""
 
 import copy
 import json
@@ -43,7 +43,7 @@ def patch(function, obj=OBJECT):
 
 
 def guards_of(function):
-    """Return the tests of the patch, without those of the uid and of the write itself."""
+    """Return the tests of the patch, except those of the uid and of the written field."""
 
     def write_extra_field(draft):
         function(draft)
@@ -210,7 +210,7 @@ def test_many_reads_are_tested_as_a_list_and_too_many_as_the_version():
 
 @pytest.mark.parametrize("steps", [[None], [1, None], [[None]], [{"a": [None]}]], ids=str)
 def test_list_with_null_is_never_tested_as_a_whole(steps):
-    """A real server closes the connection for such a test, so the patch tests the resourceVersion."""
+    """Tests a list with a null: a real server closes the connection for such a test, so the patch tests the version."""
     obj = {**OBJECT, "spec": {"steps": steps}}
     operations = patch(lambda draft: draft.status.update(phase=str(draft.spec["steps"])), obj)
     assert [operation["path"] for operation in operations if operation["op"] == "test"] == [
@@ -284,7 +284,7 @@ def test_items_keep_their_identity_when_the_list_changes(edit):
 
 
 def patched(obj, operations):
-    """Return the object after a server applied the patch."""
+    """Return the object to which a server has applied the patch."""
     assert passes_all_tests(obj, operations)
     return json_patch.apply(obj, json_patch.decode(gojson.dumps(operations)))
 
@@ -337,7 +337,7 @@ COPIES = ("copy", "or", "values", "slice", "list", "add")
 
 
 def play(root, steps):
-    """Run each step on one of the values, with a scalar or another value, and add its result to the values."""
+    """Run each step on one of the values, with a scalar or another value as its argument, and append its result."""
     values, results = [root], []
     for target, action, key, n, value, other in steps:
         it = values[target % len(values)]
@@ -360,7 +360,7 @@ def play(root, steps):
 
 
 def shape(value, below=False):
-    """Return what the type of a value, or of its items, reveals without reading further."""
+    """Return the information that the type of a value, or of its items, reveals without reading further."""
     if below and isinstance(value, dict | list):
         return [(key, shape(value[key])) for key in (value if isinstance(value, dict) else range(len(value)))]
     return "map" if isinstance(value, dict | TrackedMap) else "list" if isinstance(value, list | TrackedList) else value
@@ -427,7 +427,7 @@ def test_removed_part_can_be_filled_again():
     theirs=st.lists(STEP, min_size=1, max_size=3),
 )
 def test_if_the_tests_pass_the_function_would_decide_the_same(spec, steps, theirs):
-    """If someone changed the object and every test still passes, the decision is right for the changed object too."""
+    """Tests that the decision is right for every changed object on which the tests of the patch pass."""
     obj, other = {**OBJECT, "spec": spec}, {**copy.deepcopy(OBJECT), "spec": copy.deepcopy(spec)}
     log = AccessLog(obj)
     draft = Draft(log)
@@ -493,7 +493,7 @@ def test_usual_operations_on_maps_and_lists_work_on_a_draft(use):
 
 
 def test_json_dumps_rejects_a_tracked_map_and_accepts_its_plain_copy():
-    """The C encoder of the standard library reads the memory of the dict, which is empty in a tracked map."""
+    """Tests json.dumps: its C encoder reads the memory of the dict, which is empty in a tracked map."""
     draft = Draft(AccessLog(OBJECT))
     with pytest.raises(TypeError, match=r"take its plain\(\) copy"):
         json.dumps(draft.spec)
@@ -501,7 +501,7 @@ def test_json_dumps_rejects_a_tracked_map_and_accepts_its_plain_copy():
 
 
 def test_numeric_key_is_not_a_list_index():
-    """A map that was read became a list meanwhile."""
+    """Tests a map that was read and is a list when the patch is built."""
     assert not passes_all_tests({"spec": ["x", "x", "x"]}, [{"op": "test", "path": "/spec/\u00b2", "value": "x"}])
 
 
@@ -516,7 +516,7 @@ def test_null_in_a_map_that_the_server_dropped_is_not_sent_again():
 
 
 def test_change_inside_a_former_list_is_ignored():
-    """The tests are evaluated on the present object: a text, or a map with a numeric key."""
+    """Tests an object in which the list has become a text, or a map with a numeric key."""
     change = {"op": "replace", "path": "/spec/x/0", "value": 1}
     assert passes_all_tests({"spec": {"x": "text"}}, [change])
     assert passes_all_tests({"spec": {"x": {}}}, [change, {"op": "test", "path": "/spec/x/0", "value": 1}])

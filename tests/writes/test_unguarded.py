@@ -1,4 +1,4 @@
-"""The limits of decide that docs/explanation/decide.md lists: a counterexample for each, and the alternative."""
+"""Tests of the limits of decide in docs/explanation/decide.md: a counterexample for each limit, and the alternative."""
 
 from workbench import WIDGET
 
@@ -80,7 +80,7 @@ async def test_absence_that_became_null_is_unnoticed_unless_the_map_is_read(env)
 
 
 async def test_side_effects_happen_in_every_run_and_are_not_detected(env, tmp_path):
-    """The function runs twice per attempt, so side effects belong after the decision."""
+    """Tests side effects: the function runs twice per attempt, so they belong after the decision."""
     widget, file = await env.widget(spec={"size": 1}), tmp_path / "effects"
 
     def decision(draft):
@@ -94,7 +94,7 @@ async def test_side_effects_happen_in_every_run_and_are_not_detected(env, tmp_pa
 
 
 async def test_resource_version_lock_rejects_what_a_decision_tolerates(env):
-    """For comparison: the same label between read and write."""
+    """Tests a PUT with a resourceVersion for comparison: a label between read and write rejects it."""
     widget = await env.widget(spec={"size": 1})
     await env.merge_patch(widget, {"metadata": {"labels": {"theirs": "x"}}})
     version = {"metadata": {"resourceVersion": widget.resource_version}, "status": {"phase": "x"}}
