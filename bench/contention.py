@@ -60,9 +60,9 @@ class Counting:
 
     async def request(self, request):
         self.requests += 1
-        answer = await self.transport.request(request)
-        self.refused += answer.status in (409, 422)
-        return answer
+        response = await self.transport.request(request)
+        self.refused += response.status in (409, 422)
+        return response
 
 
 # The ways to write; each makes one writer's writes.

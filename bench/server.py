@@ -52,8 +52,8 @@ async def applied(transport, path, bodies):
     start = time.process_time()
     for body in bodies:
         query = {"fieldManager": "bench", "force": "true"}
-        answer = await transport.request(HttpRequest("PATCH", path, query=query, headers=APPLY, body=body))
-        assert answer.status in (200, 201), answer.body
+        response = await transport.request(HttpRequest("PATCH", path, query=query, headers=APPLY, body=body))
+        assert response.status in (200, 201), response.body
     return time.process_time() - start
 
 

@@ -138,7 +138,7 @@ class Churn:
                 await self.client.patch(Thing, name, "default", {"spec": spec}, type=PatchType.MERGE)
 
     async def find_problems(self):
-        """Return what differs from the expected state."""
+        """Return the differences from the expected state."""
         things = {thing.name: thing for thing in (await self.client.list(Thing, "default")).items}
         children = {child.name: child for child in (await self.client.list(fl.ConfigMap, "default")).items}
         expected = {
@@ -228,7 +228,7 @@ async def soak(minutes, objects, seed):
 
 
 def snapshot():
-    """Return where the memory in use was allocated, without tracemalloc's own memory."""
+    """Return the places where the used memory was allocated, without tracemalloc's own memory."""
     return tracemalloc.take_snapshot().filter_traces([tracemalloc.Filter(False, tracemalloc.__file__)])
 
 

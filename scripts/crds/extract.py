@@ -40,10 +40,10 @@ def drop_descriptions(node):
 def download(module, version, checksum):
     with tempfile.TemporaryDirectory() as empty:
         command = ["go", "mod", "download", "-json", f"{module}@{version}"]
-        answer = json.loads(subprocess.run(command, cwd=empty, check=True, capture_output=True, text=True).stdout)
-    if answer["Sum"] != checksum:
-        sys.exit(f"{module} {version} has the sum {answer['Sum']}, not {checksum}: it is not the reviewed version")
-    return Path(answer["Dir"])
+        decoded = json.loads(subprocess.run(command, cwd=empty, check=True, capture_output=True, text=True).stdout)
+    if decoded["Sum"] != checksum:
+        sys.exit(f"{module} {version} has the sum {decoded['Sum']}, not {checksum}: it is not the reviewed version")
+    return Path(decoded["Dir"])
 
 
 def main():

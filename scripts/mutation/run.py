@@ -183,7 +183,7 @@ def tests_of(file: str) -> tuple[list[str], list[str]]:
 
 
 def run_guards(words: list[str], earlier_rows: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each selected guard and its row of the table. With earlier rows, run only the random histories."""
+    """Yield each selected guard and its row of the table. If there are earlier rows, run only the random histories."""
     for mutant in MUTANTS:
         has_histories = mutant.file.startswith("writes/")
         if (words and not any(word in mutant.guard for word in words)) or (earlier_rows and not has_histories):
@@ -210,7 +210,10 @@ def _format_test(test: str | None) -> str:
 
 
 def run_sample(count: int, seed: int) -> tuple[list[str], int, int]:
-    """Return the surviving mutants of a sample, the number of detected ones, and the number of all generic mutants."""
+    """Run a sample of the generic mutants.
+
+    Return the survivors, the number of detected mutants, and the total number.
+    """
     every = [
         (str(path.relative_to(PACKAGE)), change)
         for package in ("writes", "queue")

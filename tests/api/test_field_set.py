@@ -1,4 +1,4 @@
-"""Field sets against a naive model: a frozenset of paths."""
+"""Tests of field sets, compared with a simple model: a frozenset of paths."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""JSON as Go writes it, against rows recorded from Go's encoder and, where `go` is installed, against Go itself."""
+"""Tests of JSON output, compared with recorded output of Go's encoder and, if `go` is installed, with Go itself."""
 
 import json
 import math
@@ -112,8 +112,10 @@ def go_marshal(tmp_path_factory):
 
     def marshal(values):
         lines = "".join(json.dumps(value) + "\n" for value in values)
-        ran = subprocess.run([folder / "oracle"], input=lines.encode(), capture_output=True, check=True, timeout=20)
-        return ran.stdout.split(b"\n")[:-1]
+        completed = subprocess.run(
+            [folder / "oracle"], input=lines.encode(), capture_output=True, check=True, timeout=20
+        )
+        return completed.stdout.split(b"\n")[:-1]
 
     return marshal
 

@@ -1,4 +1,4 @@
-"""Selectors parse and match as a real server's do."""
+"""Tests that selectors are parsed and matched as on a real server."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""The page shows the results, and an incomplete result does not change it."""
+"""Tests that the page shows the results, and that incomplete results do not change it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A peer that cannot be run gets a row in the table with the reason."""
+"""Tests that the table has a row with the reason for a program that cannot be run."""
 
 import json
 import sys

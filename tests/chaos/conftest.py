@@ -22,7 +22,7 @@ from fairlead.testing import virtual
 from fairlead.testing.real import RealServer, _free_port
 
 
-class Gate:
+class BreakableTransport:
     """A Transport that fails every request while it is shut. Shutting it breaks every stream."""
 
     def __init__(self, inner):
@@ -59,23 +59,23 @@ class Broken:
         self.status, self.headers = inner.status, inner.headers
 
     async def read(self):
-        reading, broken = (asyncio.ensure_future(each) for each in (self.inner.read(), self.broken.wait()))
+        reading, broken = (asyncio.ensure_future(task) for task in (self.inner.read(), self.broken.wait()))
         try:
             await asyncio.wait([reading, broken], return_when=asyncio.FIRST_COMPLETED)
             if broken.done():
                 raise ConnectionResetError("cut")
             return reading.result()
         finally:
-            for each in (reading, broken):
-                each.cancel()
+            for task in (reading, broken):
+                task.cancel()
             await asyncio.gather(reading, broken, return_exceptions=True)
 
     async def close(self):
         await self.inner.close()
 
 
-class InVirtualTime:
-    """The embedded server with its data in a directory, in this process. A killed one gets no more requests."""
+class EmbeddedServer:
+    """The embedded server in this process, with its data in a directory. A killed server gets no more requests."""
 
     def __init__(self, folder):
         self.world, self.data, self.server, self.gates = virtual.world(), folder / "data", None, []
@@ -101,18 +101,18 @@ class InVirtualTime:
             gate.open()
 
     async def forget(self):
-        """Compact the history: the server answers a watch from an older version with 410."""
+        """Compact the history, so that the server answers a watch from an older version with 410."""
         self.server.store.compact()
 
     def transport(self):
-        gate = Gate(lambda: self.server.transport())
+        gate = BreakableTransport(lambda: self.server.transport())
         gate.open()
         self.gates.append(gate)
         return gate
 
 
-class Process:
-    """`fairlead serve --data` in a process of its own, killed with SIGKILL."""
+class ServedProcess:
+    """The command `fairlead serve --data` in a process that SIGKILL ends."""
 
     def __init__(self, folder):
         self.world, self.data, self.port, self.process = World(), folder / "data", _free_port(), None
@@ -158,8 +158,8 @@ class Process:
         return self.opened[-1]
 
 
-class Real(Process):
-    """A kube-apiserver and its etcd, both killed with SIGKILL."""
+class KillableRealServer(ServedProcess):
+    """A kube-apiserver and its etcd, which SIGKILL ends."""
 
     def __init__(self, _):
         self.world, self.server = World(), RealServer()
@@ -184,8 +184,8 @@ class Real(Process):
 
     def _etcd(self, path, body):
         url = f"http://127.0.0.1:{self.server._ports[0]}/v3/{path}"
-        with urllib.request.urlopen(url, data=json.dumps(body).encode(), timeout=30) as answer:
-            return json.load(answer)
+        with urllib.request.urlopen(url, data=json.dumps(body).encode(), timeout=30) as response:
+            return json.load(response)
 
     def transport(self):
         cluster = Cluster(self.server.url, self.server.ca_data)
@@ -195,35 +195,37 @@ class Real(Process):
 
 @pytest.fixture(
     params=[
-        pytest.param(InVirtualTime, id="virtual"),
-        pytest.param(Process, id="embedded"),
-        pytest.param(Real, id="real", marks=pytest.mark.real),
+        pytest.param(EmbeddedServer, id="virtual"),
+        pytest.param(ServedProcess, id="embedded"),
+        pytest.param(KillableRealServer, id="real", marks=pytest.mark.real),
     ]
 )
-def machine(request, tmp_path):
-    """A server to kill: `crash`, `recover`; `back_up` and `restore` while it is down; `run(test)` runs a coroutine
-    function that takes it."""
-    made = request.param(tmp_path)
+def server_under_test(request, tmp_path):
+    """Return a server that a test can kill with `crash` and restart with `recover`.
+
+    `back_up` and `restore` copy its data while it is down. `run(test)` runs an async test with this server.
+    """
+    server = request.param(tmp_path)
     backup = tmp_path / "backup"
-    made.back_up = lambda: shutil.copytree(made.data, backup)
+    server.back_up = lambda: shutil.copytree(server.data, backup)
 
     def restore():
-        shutil.rmtree(made.data)
-        shutil.copytree(backup, made.data)
+        shutil.rmtree(server.data)
+        shutil.copytree(backup, server.data)
 
-    made.restore = restore
-    yield made
-    if isinstance(made, Real):
-        made.server.stop()
+    server.restore = restore
+    yield server
+    if isinstance(server, KillableRealServer):
+        server.server.stop()
 
 
-class Watched:
-    """A cache of one kind behind a gate, and every change that its handler received."""
+class WatchedCache:
+    """A cache of one kind behind a breakable transport, and every change that its handler received."""
 
-    def __init__(self, machine, kind, **scope):
-        self.gate = Gate(machine.transport())
+    def __init__(self, server_under_test, kind, **scope):
+        self.gate = BreakableTransport(server_under_test.transport())
         self.gate.open()
-        self.cache = Cache(Client(self.gate, machine.world), machine.world)
+        self.cache = Cache(Client(self.gate, server_under_test.world), server_under_test.world)
         self.view = self.cache.watch(kind, **scope)
         self.changes = []
         self.view.subscribe(lambda change: self.changes.append((change.name, version(change.old), version(change.new))))
@@ -237,11 +239,11 @@ class Watched:
         await self.cache.__aexit__(*error)
 
     def deleted(self):
-        """Return the names of the reported deletions, once for each."""
+        """Return the name of each reported deletion."""
         return sorted(name for name, _, new in self.changes if new is None)
 
-    async def assert_true(self, marker):
-        """Wait for `marker`, then check that the cache equals the server, and that the changes add up to it."""
+    async def assert_converged(self, marker):
+        """Wait for `marker`, then check that the cache and the reported changes equal the server's objects."""
         async with asyncio.timeout(120):
             await self.view.wait_until(marker.resource_version)
         assert await self.cache.find_differences() == []
@@ -249,7 +251,7 @@ class Watched:
         for name, old, new in self.changes:
             assert state.get(name) == old, f"{name}: the change {old} -> {new} was reported for {state.get(name)}"
             state[name] = new
-        assert {name for name, known in state.items() if known} == {obj.name for obj in self.view.list()}
+        assert {name for name, version in state.items() if version} == {obj.name for obj in self.view.list()}
         assert self.view.health()[0].error is None
 
 
@@ -259,4 +261,4 @@ def version(snapshot):
 
 @pytest.fixture
 def watched():
-    return Watched
+    return WatchedCache

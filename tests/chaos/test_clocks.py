@@ -1,4 +1,4 @@
-"""The wall clock jumps or is a day off. Timers and leases do not depend on it."""
+"""Tests of a wall clock that jumps or is a day off: timers and leases do not depend on it."""
 
 import asyncio
 import contextlib
@@ -20,8 +20,8 @@ DAY = 86400.0
 JUMPS = [DAY, -DAY, -365 * DAY, 365 * DAY, -1.0]
 
 
-class Jumping:
-    """A clock whose wall-clock time can be moved."""
+class JumpingClock:
+    """A clock whose wall-clock time a test can change."""
 
     def __init__(self, inner, ahead=0.0):
         self._inner, self.ahead = inner, ahead
@@ -37,14 +37,14 @@ class ClockEnvironment:
     """A server, and worlds with independent wall clocks."""
 
     def __init__(self):
-        self.server_clock = Jumping(virtual.VirtualClock())
+        self.server_clock = JumpingClock(virtual.VirtualClock())
         self.server = Server(fl.World.seeded(self.server_clock, 0))
         self.client = Client(self.server.transport(), virtual.world(), user_agent="others")
 
         self.seeds = itertools.count(1)  # With the same seed, two operators would have the same identity.
 
     def world(self, ahead=0.0):
-        return fl.World.seeded(Jumping(virtual.VirtualClock(), ahead), next(self.seeds))
+        return fl.World.seeded(JumpingClock(virtual.VirtualClock(), ahead), next(self.seeds))
 
 
 @asynccontextmanager
@@ -88,14 +88,14 @@ def test_candidate_with_a_wrong_clock_does_not_take_the_lease(off):
 
 
 async def test_candidate_with_a_clock_a_day_ahead_waits_on_each_server(api):
-    log, ahead = [], fl.World(clock=Jumping(fl.World().clock, DAY))
+    log, ahead = [], fl.World(clock=JumpingClock(fl.World().clock, DAY))
     client = Client(api.transport(), fl.World())
     await install_missing(client, [Thing])
     await client.create(Thing("thing", api.namespace, spec={}))
-    where = {"namespaces": [api.namespace], "lease_namespace": api.namespace}
-    async with operator(log, "holder").running(api.transport(), fl.World(), **where) as holder:
+    namespaces = {"namespaces": [api.namespace], "lease_namespace": api.namespace}
+    async with operator(log, "holder").running(api.transport(), fl.World(), **namespaces) as holder:
         await holder.wait_until_idle()
-        async with operator(log, "candidate").running(api.transport(), ahead, **where) as candidate:
+        async with operator(log, "candidate").running(api.transport(), ahead, **namespaces) as candidate:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(5):  # It tries every two seconds.
                     await candidate.wait_until_idle()
@@ -128,7 +128,7 @@ def test_clock_jumps_do_not_lose_the_lease(whose):
 
 def test_backoff_resync_and_requeue_ignore_wall_clock_jumps():
     def timeline(jumps):
-        looks = []
+        samples = []
 
         async def test(environment):
             world, op = environment.world(), fl.Operator("tester")
@@ -137,7 +137,7 @@ def test_backoff_resync_and_requeue_ignore_wall_clock_jumps():
 
             @op.reconcile(Thing, resync=100.0)
             async def reconcile(obj, ctx):
-                looks.append((round(loop.time(), 6), obj.name))
+                samples.append((round(loop.time(), 6), obj.name))
                 if obj.name == "waits":
                     raise fl.RequeueAfter(17.0)
                 raise ValueError("again")
@@ -149,7 +149,7 @@ def test_backoff_resync_and_requeue_ignore_wall_clock_jumps():
                     assert running.readiness_problems() == {}, "a watch is not stale because the wall clock says so"
 
         run_in_virtual_time(test, started_environment)
-        return looks
+        return samples
 
     steady = timeline([0.0] * 8)
     assert len(steady) > 30
@@ -166,7 +166,9 @@ def test_wall_clock_jump_changes_no_condition_and_sends_nothing():
 
         async def condition():
             thing = await environment.client.get(Thing, "thing", "default")
-            return next(each for each in thing.status["conditions"] if each["type"] == "Red")
+            return next(
+                condition_item for condition_item in thing.status["conditions"] if condition_item["type"] == "Red"
+            )
 
         async with op.running(environment.server.transport(), world) as running:
             await running.wait_until_idle()

@@ -1,4 +1,4 @@
-"""A write of a leader arrives after its lease has ended: which kinds of writes the server rejects, and which not."""
+"""Tests of a leader's write that arrives after its lease has ended: the server rejects some kinds of writes."""
 
 import asyncio
 import contextlib
@@ -18,8 +18,8 @@ from fairlead.testing import virtual
 Thing = fl.kind("chaos.example.com/v1", "Thing")
 
 
-class Wire:
-    """Records when each write was sent, and when its sender got the response or gave up."""
+class TimingTransport:
+    """A transport that records when each write was sent, and when its sender got the response or gave up."""
 
     def __init__(self, inner, clock):
         self._inner, self._clock, self.writes = inner, clock, []
@@ -39,7 +39,7 @@ class Wire:
 
 
 def test_requests_held_past_the_lease_stay_within_the_stated_bound():
-    """The renewal and the status write of the leader take a minute. A successor becomes the leader meanwhile."""
+    """Tests a renewal and a status write that take a minute, while a successor becomes the leader."""
 
     def operator(who):
         op = fl.Operator("tester")
@@ -56,12 +56,12 @@ def test_requests_held_past_the_lease_stay_within_the_stated_bound():
         client = Client(server.transport(), world, user_agent="others")
         await install_missing(client, [Thing])
         await client.create(Thing("thing", "default", spec={"turn": 0}))
-        first, second = (Wire(server.transport(), world.clock) for _ in range(2))
+        first, second = (TimingTransport(server.transport(), world.clock) for _ in range(2))
         leading = asyncio.create_task(operator("a").run(first, world, lease_namespace="default"))
         await asyncio.sleep(5)
         async with operator("b").running(second, world, lease_namespace="default") as standby:
             await asyncio.sleep(5)
-            held = server.inject(
+            held_fault = server.inject(
                 Plan([Fault(hold=60, verb=("update", "patch"), kind=("Lease", "Thing"), user_agent="tester*")])
             )
             renewed = max(sent for name, sent, _ in first.writes if name == "tester")
@@ -71,7 +71,9 @@ def test_requests_held_past_the_lease_stay_within_the_stated_bound():
             server.inject(None)
             lost = world.clock.monotonic()
             assert lost <= renewed + 10 + 0.5
-            assert all(known <= renewed + 10 + 0.01 for _, _, known in first.writes), "nothing is waited for longer"
+            assert all(known_at <= renewed + 10 + 0.01 for _, _, known_at in first.writes), (
+                "nothing is waited for longer"
+            )
             assert any(name == "status" and sent > renewed for name, sent, _ in first.writes), "one was on its way"
             while standby.lease.seconds_left() <= 0:  # noqa: ASYNC110 - the test measures the moment
                 await asyncio.sleep(0.05)
@@ -85,12 +87,12 @@ def test_requests_held_past_the_lease_stay_within_the_stated_bound():
             assert after.resource_version == before.resource_version, "it was refused, not written and put right"
             lease = await client.get(fl.Lease, "tester", "default")
             assert lease.spec["holderIdentity"] == standby.lease.identity
-            assert held.counts["hold"] >= 2
+            assert held_fault.counts["hold"] >= 2
 
     virtual.run(main())
 
 
-class Held:
+class HoldingTransport:
     """A transport that holds the first matching write until `land`, which returns the status of the response."""
 
     def __init__(self, inner, fits):
@@ -119,19 +121,19 @@ class Held:
 
 
 @dataclass
-class Case:
-    """The handler that writes, the write to hold, what a successor does meanwhile, and the expected status."""
+class LateWriteCase:
+    """A handler, the write to hold, the action of the successor meanwhile, and the expected status code."""
 
     work: object
     fits: object
     meanwhile: object
-    refused: int | None
+    expected_status: int | None
     before: object = None
     cleanup: bool = False
 
 
-def is_patch_of(what):
-    return lambda method, path: method == "PATCH" and what in path
+def is_patch_of(resource):
+    return lambda method, path: method == "PATCH" and resource in path
 
 
 def deletes(method, path):
@@ -145,36 +147,36 @@ async def _apply(obj, ctx):
 async def _nothing(obj, ctx): ...
 
 
-async def _child_of_ours(client, where):
-    """Create the child as an earlier pass of the same operator would have."""
-    thing = await client.get(Thing, "thing", where)
+async def _child_of_ours(client, namespace_path):
+    """Create the child as an earlier pass of the same operator would have created it."""
+    thing = await client.get(Thing, "thing", namespace_path)
     owner = {"apiVersion": thing.api_version, "kind": thing.kind, "name": thing.name, "uid": thing.uid}
-    child = fl.ConfigMap("thing", where, data={"by": "an earlier pass"})
+    child = fl.ConfigMap("thing", namespace_path, data={"by": "an earlier pass"})
     child["metadata"]["ownerReferences"] = [{**owner, "controller": True, "blockOwnerDeletion": True}]
     return await client.apply(child, field_manager="tester/thing")
 
 
-async def _recreate_child(client, where):
-    await client.delete(fl.ConfigMap, "thing", where)
-    await _child_of_ours(client, where)
+async def _recreate_child(client, namespace_path):
+    await client.delete(fl.ConfigMap, "thing", namespace_path)
+    await _child_of_ours(client, namespace_path)
 
 
-async def _recreate_thing(client, where):
+async def _recreate_thing(client, namespace_path):
     with contextlib.suppress(NotFound):
-        await client.patch(Thing, "thing", where, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
-        await client.delete(Thing, "thing", where)
-    await client.create(Thing("thing", where, spec={"successor": True}))
+        await client.patch(Thing, "thing", namespace_path, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)
+        await client.delete(Thing, "thing", namespace_path)
+    await client.create(Thing("thing", namespace_path, spec={"successor": True}))
 
 
-async def _child_edited(client, where):
+async def _child_edited(client, namespace_path):
     await client.apply(
-        fl.ConfigMap("thing", where, data={"by": "the successor"}), field_manager="tester/thing", force=True
+        fl.ConfigMap("thing", namespace_path, data={"by": "the successor"}), field_manager="tester/thing", force=True
     )
 
 
 def _merge(patch, subresource=None):
-    async def meanwhile(client, where):
-        await client.patch(Thing, "thing", where, patch, type=PatchType.MERGE, subresource=subresource)
+    async def meanwhile(client, namespace_path):
+        await client.patch(Thing, "thing", namespace_path, patch, type=PatchType.MERGE, subresource=subresource)
 
     return meanwhile
 
@@ -207,26 +209,32 @@ async def _prune(obj, ctx):
     await ctx.prune(fl.ConfigMap)
 
 
-async def _deleting(client, where):
-    await client.delete(Thing, "thing", where)
+async def _deleting(client, namespace_path):
+    await client.delete(Thing, "thing", namespace_path)
 
 
 THING, STATUS, MAP = is_patch_of("/things/thing"), is_patch_of("/status"), is_patch_of("configmaps")
 PLANNED = _merge({"spec": {"plan": "the successor's"}})
 CASES = {
-    "decide": Case(_decide, THING, PLANNED, 422),
-    "default": Case(_default, THING, _merge({"spec": {"replicas": 3}}), 422),
-    "status": Case(_status, STATUS, _merge({"status": {"by": "the successor"}}, "status"), 422),
-    "finalizer added": Case(_nothing, THING, _merge({"metadata": {"finalizers": ["a.b/c"]}}), 422, cleanup=True),
-    "finalizer of a successor": Case(_nothing, THING, _recreate_thing, 422, cleanup=True),
-    "first apply": Case(_apply, MAP, _child_of_ours, 409),
-    "apply of a child that was recreated": Case(_apply, MAP, _recreate_child, 422, before=_child_of_ours),
-    "delete of a child that was recreated": Case(_delete, deletes, _recreate_child, 409, before=_child_of_ours),
-    "delete that depends on content": Case(_delete_unchanged, deletes, _child_edited, 409, before=_child_of_ours),
-    "prune": Case(_prune, deletes, _child_edited, 409, before=_child_of_ours),
+    "decide": LateWriteCase(_decide, THING, PLANNED, 422),
+    "default": LateWriteCase(_default, THING, _merge({"spec": {"replicas": 3}}), 422),
+    "status": LateWriteCase(_status, STATUS, _merge({"status": {"by": "the successor"}}, "status"), 422),
+    "finalizer added": LateWriteCase(
+        _nothing, THING, _merge({"metadata": {"finalizers": ["a.b/c"]}}), 422, cleanup=True
+    ),
+    "finalizer of a successor": LateWriteCase(_nothing, THING, _recreate_thing, 422, cleanup=True),
+    "first apply": LateWriteCase(_apply, MAP, _child_of_ours, 409),
+    "apply of a child that was recreated": LateWriteCase(_apply, MAP, _recreate_child, 422, before=_child_of_ours),
+    "delete of a child that was recreated": LateWriteCase(
+        _delete, deletes, _recreate_child, 409, before=_child_of_ours
+    ),
+    "delete that depends on content": LateWriteCase(
+        _delete_unchanged, deletes, _child_edited, 409, before=_child_of_ours
+    ),
+    "prune": LateWriteCase(_prune, deletes, _child_edited, 409, before=_child_of_ours),
     # Accepted, as documented.
-    "apply of a child that still exists": Case(_apply, MAP, _child_edited, None, before=_child_of_ours),
-    "delete of a child that still exists": Case(_delete, deletes, _child_edited, None, before=_child_of_ours),
+    "apply of a child that still exists": LateWriteCase(_apply, MAP, _child_edited, None, before=_child_of_ours),
+    "delete of a child that still exists": LateWriteCase(_delete, deletes, _child_edited, None, before=_child_of_ours),
 }
 
 
@@ -242,18 +250,18 @@ async def test_late_write_is_rejected_by_its_guard(api, case):
     op.reconcile(Thing, owns=[fl.ConfigMap])(case.work)
     if case.cleanup:
         op.cleanup(Thing)(_nothing)
-    wire = Held(api.transport(), case.fits)
+    holding_transport = HoldingTransport(api.transport(), case.fits)
     async with asyncio.timeout(60):
         with contextlib.suppress(LeaseLost):
-            async with op.running(wire, world, namespaces=[api.namespace]):
-                await wire.sent.wait()
+            async with op.running(holding_transport, world, namespaces=[api.namespace]):
+                await holding_transport.sent.wait()
                 raise LeaseLost("nothing more is sent, and this one is")
         await case.meanwhile(client, api.namespace)
         before = [await client.list(kind, api.namespace) for kind in (Thing, fl.ConfigMap)]
-        landed = await wire.land()
+        landed = await holding_transport.land()
         after = [await client.list(kind, api.namespace) for kind in (Thing, fl.ConfigMap)]
-    if case.refused is None:
+    if case.expected_status is None:
         assert landed in (200, 201)
     else:
-        assert landed == case.refused
-        assert [each.items for each in after] == [each.items for each in before]
+        assert landed == case.expected_status
+        assert [listed.items for listed in after] == [listed.items for listed in before]

@@ -1,6 +1,6 @@
-"""HTTP over a fake connection that delivers bytes in any chunks, ends after any byte, or falls silent.
+"""Tests of HTTP over a fake connection that splits bytes into any chunks, ends after any byte, or stays silent.
 
-Everything of the client's and the server's HTTP is at work, in virtual time. Only the connection is fake.
+Client and server use their real HTTP code, in virtual time. Only the connection is fake.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from fairlead.testing import virtual
 BIG = "ü" * 1000  # more than one chunk, and characters that a chunk may split
 
 
-class End(asyncio.Transport):
-    """One end of a connection. Written bytes arrive at the other end in chunks, each one loop iteration later."""
+class ConnectionEnd(asyncio.Transport):
+    """One end of a connection. Written bytes arrive at the other end in chunks, one loop iteration apart."""
 
-    def __init__(self, wire, protocol):
+    def __init__(self, faults, protocol):
         super().__init__()
-        self.wire, self.protocol, self.peer, self.closing = wire, protocol, None, False
+        self.wire, self.protocol, self.peer, self.closing = faults, protocol, None, False
         self.waiting, self.delivering = bytearray(), False
 
     def write(self, data):
@@ -43,10 +43,10 @@ class End(asyncio.Transport):
         self.delivering = False
         size = self.wire.piece()
         piece, self.waiting = bytes(self.waiting[:size]), self.waiting[size:]
-        left = self.wire.allows(self, len(piece))
-        if left < len(piece):
-            if left:
-                self.peer.received(piece[:left])
+        allowed = self.wire.allows(self, len(piece))
+        if allowed < len(piece):
+            if allowed:
+                self.peer.received(piece[:allowed])
             self.wire.ends(self)
             return
         self.peer.received(piece)
@@ -86,8 +86,8 @@ class End(asyncio.Transport):
     def resume_reading(self): ...
 
 
-class Wire:
-    """The behaviour of the connections: after `budget` bytes from the server, `failure` happens once."""
+class ConnectionFaults:
+    """The faults of the connections: after `budget` bytes from the server, `failure` happens once."""
 
     def __init__(self, seed):
         self.random = random.Random(seed)
@@ -100,8 +100,8 @@ class Wire:
     def allows(self, end, size):
         if self.budget is None or not end.from_server:
             return size
-        left, self.budget = min(size, self.budget), self.budget - size
-        return left
+        allowed, self.budget = min(size, self.budget), self.budget - size
+        return allowed
 
     def ends(self, end):
         self.budget, self.failures = None, self.failures + 1
@@ -113,11 +113,11 @@ class Wire:
                 end.peer.lost(None)
                 end.lost(None)
             case "silence":  # half-open: later bytes are lost
-                end.peer.peer, end.peer = End(self, None), End(self, None)
+                end.peer.peer, end.peer = ConnectionEnd(self, None), ConnectionEnd(self, None)
 
     def connect(self, client_protocol, server_protocol):
         self.connections += 1
-        client, server = End(self, client_protocol), End(self, server_protocol)
+        client, server = ConnectionEnd(self, client_protocol), ConnectionEnd(self, server_protocol)
         client.peer, server.peer = server, client
         client.from_server, server.from_server = False, True
         server_protocol.connection_made(server)
@@ -125,11 +125,11 @@ class Wire:
 
 
 class Connector(aiohttp.BaseConnector):
-    """The connection pool of aiohttp over fake connections."""
+    """A connection pool of aiohttp that opens fake connections."""
 
-    def __init__(self, wire, serve):
+    def __init__(self, faults, serve):
         super().__init__(limit=0, keepalive_timeout=http.IDLE_TIMEOUT)
-        self.wire, self.serve = wire, serve
+        self.wire, self.serve = faults, serve
 
     async def _create_connection(self, req, traces, timeout):
         protocol = self._factory()
@@ -137,9 +137,9 @@ class Connector(aiohttp.BaseConnector):
         return protocol
 
 
-class Bed:
+class StreamEnvironment:
     def __init__(self, seed, monkeypatch):
-        self.world, self.wire = virtual.world(seed), Wire(seed)
+        self.world, self.wire = virtual.world(seed), ConnectionFaults(seed)
         self.server = Server(self.world)
         self.others = Client(self.server.transport(), self.world)
         self.listener = Connections(self.server)
@@ -155,7 +155,7 @@ class Bed:
         return await self.others.patch(fl.ConfigMap, name, "default", patch, type=PatchType.MERGE)
 
     async def play(self):
-        """Make changes of every kind, then check that the cache equals the server."""
+        """Send changes of every kind, then check that the cache equals the server."""
         async with self.cache:
             for number in range(12):
                 await self.edit("a", number)
@@ -181,27 +181,27 @@ class Bed:
 
 def play(seed, monkeypatch, budget, fate):
     async def main():
-        bed = Bed(seed, monkeypatch)
+        environment = StreamEnvironment(seed, monkeypatch)
         for name in ("a", "b", "c"):
-            await bed.others.create(fl.ConfigMap(name, "default", data={"n": "0", "big": BIG}))
-        bed.wire.budget, bed.wire.failure = budget, fate
-        await bed.play()
-        return bed
+            await environment.others.create(fl.ConfigMap(name, "default", data={"n": "0", "big": BIG}))
+        environment.wire.budget, environment.wire.failure = budget, fate
+        await environment.play()
+        return environment
 
     return virtual.run(main())
 
 
 def test_cache_is_the_same_for_any_chunking_of_the_stream(monkeypatch):
-    bed = play(0, monkeypatch, None, "reset")
-    assert bed.wire.failures == 0
-    assert len(bed.changes) >= 17
+    environment = play(0, monkeypatch, None, "reset")
+    assert environment.wire.failures == 0
+    assert len(environment.changes) >= 17
 
 
 @pytest.mark.parametrize("fate", ["reset", "close", "silence"])
 @pytest.mark.parametrize("seed", range(8))
 def test_cache_survives_a_connection_that_ends_after_any_byte(monkeypatch, fate, seed):
-    """The connection may end in discovery, in the initial events, in a frame or in a bookmark."""
+    """Tests a connection that ends in discovery, in the initial events, in a frame or in a bookmark."""
     budget = int(2 ** random.Random(seed).uniform(0, 15))
-    bed = play(seed, monkeypatch, budget, fate)
-    assert bed.wire.failures == 1
-    assert bed.wire.connections >= 2
+    environment = play(seed, monkeypatch, budget, fate)
+    assert environment.wire.failures == 1
+    assert environment.wire.connections >= 2

@@ -1,4 +1,4 @@
-"""`fairlead run` inside a pod, and with a second cluster."""
+"""Tests of `fairlead run` inside a pod, and with a second cluster."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`fairlead run --dev` reloads the operator after a change and waits for the next change after an error."""
+"""Tests that `fairlead run --dev` reloads the operator after a change, and waits for a change after an error."""
 
 import asyncio
 import sys
@@ -24,7 +24,7 @@ def target(tmp_path, monkeypatch):
 
 
 def save(path, text):
-    """Save like an editor: replace the file by a new one."""
+    """Save the file as an editor does: replace it with a new file."""
     temporary = path.with_suffix(".swp")
     temporary.write_text(text)
     temporary.replace(path)

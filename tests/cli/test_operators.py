@@ -1,4 +1,4 @@
-"""`fairlead run fairlead_operators.X --embedded` runs each reference operator with its CRDs."""
+"""Tests that `fairlead run fairlead_operators.X --embedded` runs each reference operator with its CRDs."""
 
 import subprocess
 import sys

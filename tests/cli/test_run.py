@@ -1,4 +1,4 @@
-"""`fairlead run` with its options, and the errors that it reports."""
+"""Tests of the options and the errors of `fairlead run`."""
 
 import asyncio
 import json
@@ -72,8 +72,8 @@ def test_greeter_runs_once_without_a_cluster():
 
 def test_operator_file_run_as_a_program_takes_the_same_flags():
     command = [sys.executable, EXAMPLES / "greeter.py", "--embedded", "--once"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    assert done.returncode == 0, done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert completed.returncode == 0, completed.stderr
 
 
 MISTAKES = {
@@ -311,5 +311,5 @@ def test_user_code_that_ignores_cancellation_does_not_block_exit(write, thing):
 
 
 def enable_ctrl_c():
-    """Handle SIGINT even if a shell started the tests as a background job, which ignores it."""
+    """Handle SIGINT, because a shell ignores it for tests that run as a background job."""
     signal.signal(signal.SIGINT, signal.default_int_handler)

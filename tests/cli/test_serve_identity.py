@@ -1,4 +1,4 @@
-"""`fairlead serve` with a token file, RBAC and an audit log."""
+"""Tests of `fairlead serve` with a token file, RBAC and an audit log."""
 
 import base64
 import json
@@ -71,7 +71,7 @@ def test_bad_option_is_one_line_with_the_fix(tmp_path, options, message):
     bad = tmp_path / "tokens.csv"
     bad.write_text("token,user\n")
     command = [sys.executable, "-m", "fairlead", "serve", *[str(bad) if word == "TOKENS" else word for word in options]]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60)
+    assert completed.returncode == 2
+    assert message in completed.stderr
+    assert "Traceback" not in completed.stderr

@@ -52,7 +52,7 @@ class Served:
         return out.decode() if code == 0 else err.decode()
 
     async def ask(self, method, path, body=None, content_type="application/json"):
-        """Send one in-process request, for setup and checks beside the client."""
+        """Send one request in this process, to prepare or check the server without the client under test."""
         sent = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": content_type}
         reply = await self.server.transport().request(HttpRequest(method, path, headers=headers, body=sent))

@@ -1,4 +1,4 @@
-"""A Go controller on controller-runtime, with its default content types, against the embedded server."""
+"""Tests of a Go controller that uses controller-runtime, with its default content types, on the embedded server."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""kubectl against the embedded server: the current release, and an older one if the machine has it."""
+"""Tests of kubectl on the embedded server: the current release, and an older one if it is installed."""
 
 import asyncio
 import json
@@ -88,9 +88,9 @@ async def test_apply_diff_get_and_describe(kubectl):
     assert await kubectl("diff", "-f", "-", obj=DEPLOYMENT) == ""
     await kubectl("diff", "-f", "-", obj=with_spec(replicas=3), code=1)
     assert await kubectl("apply", "-f", "-", obj=with_spec(replicas=3)) == "deployment.apps/web configured\n"
-    shown = (await kubectl("get", "deployments")).splitlines()
-    assert shown[0].split() == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"]
-    assert shown[1].split()[:4] == ["web", "0/3", "0", "0"]
+    lines = (await kubectl("get", "deployments")).splitlines()
+    assert lines[0].split() == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"]
+    assert lines[1].split()[:4] == ["web", "0/3", "0", "0"]
     assert "CONTAINERS" in await kubectl("get", "deploy/web", "-o", "wide")
     assert (await kubectl("get", "deploy", "web", "-o", "jsonpath={.spec.replicas}")) == "3"
     assert json.loads(await kubectl("get", "deploy", "-o", "json"))["kind"] == "List"
@@ -235,7 +235,7 @@ async def test_can_i_follows_created_roles(kubectl):
 
 
 async def test_create_commands_send_protobuf_and_delete_takes_many(kubectl):
-    """These commands always send protobuf."""
+    """Tests `kubectl create` commands, which always send protobuf."""
     await kubectl("create", "configmap", "c", "--from-literal=a=1")
     await kubectl("create", "secret", "generic", "s", "--from-literal=p=x")
     await kubectl("create", "deployment", "d", "--image=x:1")

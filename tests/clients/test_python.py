@@ -1,4 +1,4 @@
-"""Third-party Python clients against the embedded server: each program in programs/ runs to its end."""
+"""Tests of third-party Python clients on the embedded server. Each program in programs/ must succeed."""
 
 import os
 from pathlib import Path

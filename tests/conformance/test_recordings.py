@@ -1,4 +1,4 @@
-"""The embedded server responds to recorded requests like a real kube-apiserver. Each recorded scenario is one test.
+"""Tests that the embedded server responds to recorded requests like a real server. Each scenario is one test.
 
 A scenario in `known_failures.txt` must fail, so that its line is removed when it passes. All others must pass.
 """

@@ -1,4 +1,4 @@
-"""A server that is restarted before each request responds like one that is not.
+"""Tests that a server that is restarted before each request responds like one that is not.
 
 This tests every fifteenth scenario. `make conformance ARGS=--restart` tests all of them.
 """

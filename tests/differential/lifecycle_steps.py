@@ -27,13 +27,13 @@ def generate_watch_steps(kind: ObjectGenerator) -> list[Step]:
 
 def _change(kind: ObjectGenerator, name: str) -> Step:
     rng, path = kind.rng, f"{kind.path}/{name}"
-    roll = rng.random()
-    if roll < 0.4:  # The object starts or stops to match selectors.
+    random_number = rng.random()
+    if random_number < 0.4:  # The object starts or stops to match selectors.
         labels = {"l1": rng.choice(["x", "y", None]), "l2": rng.choice(["x", None])}
         return {"do": "PATCH", "path": path, "type": MERGE, "body": {"metadata": {"labels": labels}}}
-    if roll < 0.6:
+    if random_number < 0.6:
         return {"path": path, **generate_delete(kind, name, 0)}
-    if roll < 0.7:
+    if random_number < 0.7:
         return {"do": "PATCH", "path": path, "type": MERGE, "body": {"metadata": {"finalizers": None}}}
     return generate_write(kind, name, None)
 
@@ -51,10 +51,10 @@ def _watch(kind: ObjectGenerator, versions: list[str]) -> Step:
             {"fieldSelector": "spec.nothing=a"},
         ]
     )
-    roll = rng.random()
-    if roll < 0.6:
+    random_number = rng.random()
+    if random_number < 0.6:
         query = {**query, "resourceVersion": rng.choice(versions)}
-    elif roll < 0.7:
+    elif random_number < 0.7:
         query = {**query, "resourceVersion": rng.choice(["0", "x", "-1"])}
     if rng.random() < 0.2:
         query = {**query, "sendInitialEvents": rng.choice(["true", "true", "false", "x"])}
@@ -77,16 +77,16 @@ def generate_delete_steps(kind: ObjectGenerator) -> list[Step]:
     body["metadata"] |= {"ownerReferences": [reference], "finalizers": _finalizers(kind)}
     steps.append({"do": "POST", "path": kind.path, "body": body})
     for _ in range(rng.randint(3, 7)):
-        roll = rng.random()
+        random_number = rng.random()
         last = len(steps) - 1
-        if roll < 0.4:
+        if random_number < 0.4:
             step: Step = {"path": path, **generate_delete(kind, kind.name, last)}
-        elif roll < 0.5:
+        elif random_number < 0.5:
             query = rng.choice([{}, {"labelSelector": "l1"}, {"propagationPolicy": "Foreground"}, {"dryRun": "All"}])
             step = (
                 {"do": "DELETE", "path": kind.path, "query": query} if kind.namespaced else {"do": "GET", "path": path}
             )
-        elif roll < 0.75:
+        elif random_number < 0.75:
             finalizers: Any = rng.choice([None, _finalizers(kind), _finalizers(kind)])
             patch = {"metadata": {"finalizers": finalizers}}
             step = {"do": "PATCH", "path": path, "type": MERGE, "body": patch}

@@ -28,7 +28,7 @@ class ObjectGenerator:
         rng = self.rng
         metadata: dict[str, Any] = {"name": name or self.name}
         if rng.random() < 0.1:
-            owner = {**OWNER, **self.some(controller=True, blockOwnerDeletion=False)}
+            owner = {**OWNER, **self.choose_parts(controller=True, blockOwnerDeletion=False)}
             metadata["ownerReferences"] = [owner] * rng.choice([1, 1, 2])
         if rng.random() < 0.4:
             metadata["labels"] = self.texts(("l1", "l2", "l3"))
@@ -44,7 +44,7 @@ class ObjectGenerator:
     def bytes(self) -> dict[str, str]:
         return {"b": self.rng.choice(["eA==", "eQ=="])}
 
-    def some(self, **parts: Any) -> dict[str, Any]:
+    def choose_parts(self, **parts: Any) -> dict[str, Any]:
         """Return a random selection of these parts. The value of a function is its result."""
         return {name: part() if callable(part) else part for name, part in parts.items() if self.rng.random() < 0.5}
 
@@ -57,14 +57,14 @@ class ObjectGenerator:
 
 class ConfigMap(ObjectGenerator):
     def body(self) -> dict[str, Any]:
-        return self.some(
+        return self.choose_parts(
             data=lambda: self.texts(("k1", "k2", "k3")), binaryData=lambda: {"b": self.rng.choice(["eA==", "eQ=="])}
         )
 
 
 class Secret(ObjectGenerator):
     def body(self) -> dict[str, Any]:
-        return self.some(
+        return self.choose_parts(
             data=lambda: {"d": self.rng.choice(["eA==", "eQ=="])}, stringData=lambda: self.texts(("s1", "s2"))
         )
 
@@ -72,7 +72,7 @@ class Secret(ObjectGenerator):
 class ServiceAccount(ObjectGenerator):
     def body(self) -> dict[str, Any]:
         named = lambda name: {"name": name}  # noqa: E731
-        return self.some(
+        return self.choose_parts(
             secrets=lambda: self.several(named, ["s1", "s2", "s3"]),
             imagePullSecrets=lambda: self.several(named, ["p1", "p2"]),
             automountServiceAccountToken=lambda: self.rng.choice([True, False]),
@@ -82,7 +82,7 @@ class ServiceAccount(ObjectGenerator):
 class Role(ObjectGenerator):
     def body(self) -> dict[str, Any]:
         rule = lambda verb: {"apiGroups": [""], "resources": ["pods"], "verbs": [verb]}  # noqa: E731
-        return self.some(rules=lambda: self.several(rule, ["get", "list", "watch"]))
+        return self.choose_parts(rules=lambda: self.several(rule, ["get", "list", "watch"]))
 
 
 class Service(ObjectGenerator):
@@ -92,8 +92,12 @@ class Service(ObjectGenerator):
         rng = self.rng
 
         def port(number: int) -> dict[str, Any]:
-            body = {"port": number, "name": f"p{number}", **self.some(targetPort=lambda: rng.choice([80, "http"]))}
-            return {**body, **self.some(protocol="TCP")}
+            body = {
+                "port": number,
+                "name": f"p{number}",
+                **self.choose_parts(targetPort=lambda: rng.choice([80, "http"])),
+            }
+            return {**body, **self.choose_parts(protocol="TCP")}
 
         # A headless Service without a selector gets address families for which its next write is rejected.
         spec = {
@@ -101,7 +105,7 @@ class Service(ObjectGenerator):
             "ports": self.several(port, [80, 443, 8080]),
             "selector": {"s": rng.choice("xyz")},
         }
-        return {"spec": {**spec, **self.some(publishNotReadyAddresses=lambda: rng.choice([True, False]))}}
+        return {"spec": {**spec, **self.choose_parts(publishNotReadyAddresses=lambda: rng.choice([True, False]))}}
 
 
 class Deployment(ObjectGenerator):
@@ -114,24 +118,24 @@ class Deployment(ObjectGenerator):
         quantity = lambda: rng.choice(["1", "1000m", "2"])  # noqa: E731
 
         def port(number: int) -> dict[str, Any]:
-            return {"containerPort": number, **self.some(name=f"p{number}", protocol="TCP")}
+            return {"containerPort": number, **self.choose_parts(name=f"p{number}", protocol="TCP")}
 
         def container(name: str) -> dict[str, Any]:
             return {
                 "name": name,
                 "image": rng.choice(["i:1", "i:2"]),
-                **self.some(
+                **self.choose_parts(
                     env=lambda: self.several(env, ["E1", "E2", "E3"]),
                     args=lambda: rng.choice([["a"], ["b"], []]),
                     ports=lambda: self.several(port, [80, 443]),
-                    resources=lambda: {"limits": self.some(cpu=quantity, memory="1Gi")},
-                    securityContext=lambda: self.some(runAsUser=1, privileged=False),
+                    resources=lambda: {"limits": self.choose_parts(cpu=quantity, memory="1Gi")},
+                    securityContext=lambda: self.choose_parts(runAsUser=1, privileged=False),
                 ),
             }
 
         pod = {
             "containers": self.several(container, ["c1", "c2"]) or [container("c1")],
-            **self.some(
+            **self.choose_parts(
                 terminationGracePeriodSeconds=lambda: rng.choice([1, 30]),
                 nodeSelector=lambda: self.texts(("n1", "n2")),
                 tolerations=lambda: rng.choice([[], [{"key": "k", "operator": "Exists"}]]),
@@ -141,12 +145,12 @@ class Deployment(ObjectGenerator):
         spec = {
             "selector": {"matchLabels": {"app": "w"}},
             "template": {"metadata": {"labels": {"app": "w", **self.texts(("t",))}}, "spec": pod},
-            **self.some(replicas=lambda: rng.choice([0, 1, 2]), paused=lambda: rng.choice([True, False])),
+            **self.choose_parts(replicas=lambda: rng.choice([0, 1, 2]), paused=lambda: rng.choice([True, False])),
         }
         return {
             "spec": {
                 **spec,
-                **self.some(strategy=lambda: rng.choice([{"type": "Recreate"}, {"type": "RollingUpdate"}])),
+                **self.choose_parts(strategy=lambda: rng.choice([{"type": "Recreate"}, {"type": "RollingUpdate"}])),
             }
         }
 
@@ -164,7 +168,13 @@ class StatefulSet(Deployment):
     def body(self) -> dict[str, Any]:
         spec = super().body()["spec"]
         common = {key: spec[key] for key in ("selector", "template", "replicas") if key in spec}
-        return {"spec": {**common, "serviceName": "s", **self.some(podManagementPolicy="Parallel", minReadySeconds=2)}}
+        return {
+            "spec": {
+                **common,
+                "serviceName": "s",
+                **self.choose_parts(podManagementPolicy="Parallel", minReadySeconds=2),
+            }
+        }
 
 
 class ReplicaSet(StatefulSet):
@@ -181,7 +191,9 @@ class DaemonSet(Deployment):
 
     def body(self) -> dict[str, Any]:
         spec = super().body()["spec"]
-        return {"spec": {**{key: spec[key] for key in ("selector", "template")}, **self.some(minReadySeconds=2)}}
+        return {
+            "spec": {**{key: spec[key] for key in ("selector", "template")}, **self.choose_parts(minReadySeconds=2)}
+        }
 
 
 class Job(Deployment):
@@ -193,8 +205,8 @@ class Job(Deployment):
         pod = super().body()["spec"]["template"]["spec"]
         body = {"template": {"spec": {**pod, "restartPolicy": self.rng.choice(["Never", "OnFailure"])}}}
         number = lambda: self.rng.choice([1, 2])  # noqa: E731
-        some = self.some(parallelism=number, completions=number, backoffLimit=number, suspend=True)
-        return {"spec": {**body, **some, **self.some(ttlSecondsAfterFinished=number)}}
+        some = self.choose_parts(parallelism=number, completions=number, backoffLimit=number, suspend=True)
+        return {"spec": {**body, **some, **self.choose_parts(ttlSecondsAfterFinished=number)}}
 
 
 class CronJob(Job):
@@ -203,7 +215,7 @@ class CronJob(Job):
     def body(self) -> dict[str, Any]:
         template = {"spec": super().body()["spec"]}
         schedule = self.rng.choice(["* * * * *", "@daily", "*/5 1 * * 1"])
-        some = self.some(suspend=False, concurrencyPolicy="Forbid", successfulJobsHistoryLimit=1)
+        some = self.choose_parts(suspend=False, concurrencyPolicy="Forbid", successfulJobsHistoryLimit=1)
         return {"spec": {"schedule": schedule, "jobTemplate": template, **some}}
 
 
@@ -214,13 +226,15 @@ class Ingress(ObjectGenerator):
         backend = {"service": {"name": "s", "port": self.rng.choice([{"number": 80}, {"name": "http"}])}}
         path = {"path": "/", "pathType": self.rng.choice(["Prefix", "Exact"]), "backend": backend}
         rules = [{"host": self.rng.choice(["a.example.com", "*.example.com"]), "http": {"paths": [path]}}]
-        return {"spec": self.some(ingressClassName="c", tls=[{"hosts": ["a.example.com"]}]) | {"rules": rules}}
+        return {"spec": self.choose_parts(ingressClassName="c", tls=[{"hosts": ["a.example.com"]}]) | {"rules": rules}}
 
 
 class NetworkPolicy(ObjectGenerator):
     def body(self) -> dict[str, Any]:
         peer = {"podSelector": {"matchLabels": self.texts(("p",))}}
-        rules = self.some(ingress=[{"from": [peer]}], egress=[{"ports": [{"port": self.rng.choice([80, "http"])}]}])
+        rules = self.choose_parts(
+            ingress=[{"from": [peer]}], egress=[{"ports": [{"port": self.rng.choice([80, "http"])}]}]
+        )
         return {"spec": {"podSelector": {}, **rules}}
 
 
@@ -242,9 +256,15 @@ class HorizontalPodAutoscaler(ObjectGenerator):
         }
         if self.api_version.endswith("v1"):
             return {
-                "spec": {"scaleTargetRef": target, "maxReplicas": 3, **self.some(targetCPUUtilizationPercentage=50)}
+                "spec": {
+                    "scaleTargetRef": target,
+                    "maxReplicas": 3,
+                    **self.choose_parts(targetCPUUtilizationPercentage=50),
+                }
             }
-        return {"spec": {"scaleTargetRef": target, "maxReplicas": 3, **self.some(minReplicas=2, metrics=[metric])}}
+        return {
+            "spec": {"scaleTargetRef": target, "maxReplicas": 3, **self.choose_parts(minReplicas=2, metrics=[metric])}
+        }
 
 
 class PersistentVolumeClaim(ObjectGenerator):
@@ -257,7 +277,7 @@ class PersistentVolumeClaim(ObjectGenerator):
             "spec": {
                 "accessModes": modes,
                 "resources": resources,
-                **self.some(storageClassName="fast", volumeMode="Block"),
+                **self.choose_parts(storageClassName="fast", volumeMode="Block"),
             }
         }
 
@@ -266,14 +286,16 @@ class Lease(ObjectGenerator):
     def body(self) -> dict[str, Any]:
         when = "2024-01-02T03:04:05.123456Z"
         return {
-            "spec": self.some(holderIdentity=lambda: self.rng.choice("xy"), leaseDurationSeconds=15, renewTime=when)
+            "spec": self.choose_parts(
+                holderIdentity=lambda: self.rng.choice("xy"), leaseDurationSeconds=15, renewTime=when
+            )
         }
 
 
 class EndpointSlice(ObjectGenerator):
     def body(self) -> dict[str, Any]:
-        endpoint = lambda ip: {"addresses": [ip], **self.some(conditions={"ready": True}, hostname="h")}  # noqa: E731
-        ports = self.some(name="http", port=80, protocol="TCP")
+        endpoint = lambda ip: {"addresses": [ip], **self.choose_parts(conditions={"ready": True}, hostname="h")}  # noqa: E731
+        ports = self.choose_parts(name="http", port=80, protocol="TCP")
         body = self.several(endpoint, ["10.0.1.1", "10.0.1.2"])
         return {"addressType": "IPv4", "endpoints": body, "ports": [ports]}
 
@@ -288,7 +310,7 @@ class ResourceQuota(ObjectGenerator):
 class Event(ObjectGenerator):
     def body(self) -> dict[str, Any]:
         involved = {"kind": "Pod", "namespace": "{ns}", "name": "p"}
-        return {"involvedObject": involved, **self.some(reason="R", message="m", type="Normal", count=2)}
+        return {"involvedObject": involved, **self.choose_parts(reason="R", message="m", type="Normal", count=2)}
 
 
 class CustomResource(ObjectGenerator):
@@ -318,12 +340,15 @@ class RoleBinding(ObjectGenerator):
     def body(self) -> dict[str, Any]:
         subject = lambda name: {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": name}  # noqa: E731
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
-        return {"roleRef": role, **self.some(subjects=lambda: self.several(subject, ["u1", "u2"]))}
+        return {"roleRef": role, **self.choose_parts(subjects=lambda: self.several(subject, ["u1", "u2"]))}
 
 
 class LimitRange(ObjectGenerator):
     def body(self) -> dict[str, Any]:
-        limit = {"type": "Container", **self.some(default={"cpu": "1"}, max={"cpu": "2"}, min={"memory": "1Mi"})}
+        limit = {
+            "type": "Container",
+            **self.choose_parts(default={"cpu": "1"}, max={"cpu": "2"}, min={"memory": "1Mi"}),
+        }
         return {"spec": {"limits": [limit]}}
 
 
@@ -343,10 +368,10 @@ class ReplicationController(ReplicaSet):
 
 class Endpoints(ObjectGenerator):
     def body(self) -> dict[str, Any]:
-        address = lambda ip: {"ip": ip, **self.some(hostname="h")}  # noqa: E731
-        ports = [{"port": 80, **self.some(name="http", protocol="TCP")}]
+        address = lambda ip: {"ip": ip, **self.choose_parts(hostname="h")}  # noqa: E731
+        ports = [{"port": 80, **self.choose_parts(name="http", protocol="TCP")}]
         subset = {"addresses": self.several(address, ["10.0.1.1", "10.0.1.2"]) or [address("10.0.1.3")], "ports": ports}
-        return self.some(subsets=[subset])
+        return self.choose_parts(subsets=[subset])
 
 
 class Namespace(ObjectGenerator):
@@ -355,7 +380,7 @@ class Namespace(ObjectGenerator):
     status = ({"phase": "Active"}, {"conditions": [{"type": "NamespaceDeletionContentFailure", "status": "False"}]})
 
     def body(self) -> dict[str, Any]:
-        return self.some(spec=lambda: {"finalizers": ["kubernetes"]})
+        return self.choose_parts(spec=lambda: {"finalizers": ["kubernetes"]})
 
 
 class Node(ObjectGenerator):
@@ -367,7 +392,9 @@ class Node(ObjectGenerator):
 
     def body(self) -> dict[str, Any]:
         taint = lambda key: {"key": key, "effect": self.rng.choice(["NoSchedule", "NoExecute"])}  # noqa: E731
-        some = self.some(unschedulable=True, taints=lambda: self.several(taint, ["k1", "k2"]), podCIDR="10.1.0.0/24")
+        some = self.choose_parts(
+            unschedulable=True, taints=lambda: self.several(taint, ["k1", "k2"]), podCIDR="10.1.0.0/24"
+        )
         return {"spec": some}
 
 
@@ -381,7 +408,7 @@ class PersistentVolume(ObjectGenerator):
             "accessModes": ["ReadWriteOnce"],
             "hostPath": {"path": "/data"},
         }
-        more = self.some(storageClassName="fast", persistentVolumeReclaimPolicy="Retain", mountOptions=["ro"])
+        more = self.choose_parts(storageClassName="fast", persistentVolumeReclaimPolicy="Retain", mountOptions=["ro"])
         return {"spec": {**spec, **more}}
 
 
@@ -390,7 +417,7 @@ class ClusterRole(Role):
 
     def body(self) -> dict[str, Any]:
         labels = {"matchLabels": {"example.com/to": self.rng.choice("xy")}}
-        return {**super().body(), **self.some(aggregationRule={"clusterRoleSelectors": [labels]})}
+        return {**super().body(), **self.choose_parts(aggregationRule={"clusterRoleSelectors": [labels]})}
 
 
 class ClusterRoleBinding(RoleBinding):
@@ -402,7 +429,7 @@ class StorageClass(ObjectGenerator):
 
     def body(self) -> dict[str, Any]:
         mode = self.rng.choice(["Immediate", "WaitForFirstConsumer"])
-        some = self.some(volumeBindingMode=mode, allowVolumeExpansion=True, parameters=self.texts(("p1", "p2")))
+        some = self.choose_parts(volumeBindingMode=mode, allowVolumeExpansion=True, parameters=self.texts(("p1", "p2")))
         return {"provisioner": "example.com/p", **some}
 
 
@@ -410,7 +437,7 @@ class PriorityClass(ObjectGenerator):
     namespaced = False
 
     def body(self) -> dict[str, Any]:
-        return {"value": self.rng.choice([1, 1, 2]), **self.some(description="d", preemptionPolicy="Never")}
+        return {"value": self.rng.choice([1, 1, 2]), **self.choose_parts(description="d", preemptionPolicy="Never")}
 
 
 class IngressClass(ObjectGenerator):
@@ -418,7 +445,7 @@ class IngressClass(ObjectGenerator):
 
     def body(self) -> dict[str, Any]:
         parameters = {"kind": "P", "name": "p", "apiGroup": "example.com"}
-        return {"spec": {"controller": "example.com/c", **self.some(parameters=parameters)}}
+        return {"spec": {"controller": "example.com/c", **self.choose_parts(parameters=parameters)}}
 
 
 class CSIDriver(ObjectGenerator):
@@ -426,7 +453,7 @@ class CSIDriver(ObjectGenerator):
 
     def body(self) -> dict[str, Any]:
         modes = lambda: self.rng.sample(["Persistent", "Ephemeral"], 1)  # noqa: E731
-        return {"spec": self.some(attachRequired=False, podInfoOnMount=True, volumeLifecycleModes=modes)}
+        return {"spec": self.choose_parts(attachRequired=False, podInfoOnMount=True, volumeLifecycleModes=modes)}
 
 
 CLUSTER_GENERATORS = (

@@ -62,7 +62,7 @@ class Report:
         self.codes: dict[str, collections.Counter[tuple[str, int]]] = collections.defaultdict(collections.Counter)
 
     def add(self, scenario: Scenario, played: Played) -> list[Difference]:
-        """Count a history. Return its undocumented differences if it is the first one with this signature."""
+        """Count a history. Return its undocumented differences if no earlier history had the same signature."""
         family = scenario["family"]
         self.played[family] += 1
         for index, real, _ in played:
@@ -189,7 +189,7 @@ async def play_histories(
     results: ResultsFile | None = None,
     report: Report | None = None,
 ) -> Report:
-    """Play the histories of these seeds. `on_result` is called after each, with new kinds of differences."""
+    """Play the histories of these seeds. Call `on_result` after each, with its new kinds of differences."""
     report, remaining, results = report or Report(), iter(seeds), results or ResultsFile()
 
     async def work() -> None:

@@ -81,34 +81,34 @@ def _is_applicable(rule: dict[str, Any], node: Schema) -> bool:
 
 def _string(rng: random.Random, depth: int) -> Schema:
     result: Schema = {"type": "string", "maxLength": rng.choice([5, 40])}
-    roll = rng.random()
-    if roll < 0.2:
+    random_number = rng.random()
+    if random_number < 0.2:
         result["enum"] = rng.sample(WORDS, rng.randint(1, 4))
-    elif roll < 0.35:
+    elif random_number < 0.35:
         result["pattern"] = rng.choice(list(PATTERNS))
-    elif roll < 0.55:
+    elif random_number < 0.55:
         result["format"] = rng.choice(list(FORMATS))
-    elif roll < 0.65:
+    elif random_number < 0.65:
         result["minLength"] = rng.choice([0, 1, 2])
-    elif roll < 0.75:
+    elif random_number < 0.75:
         result |= _combined(rng, [{"minLength": 1}, {"maxLength": 2}, {"enum": ["x", "y"]}, {"pattern": "x"}])
     return result
 
 
 def _integer(rng: random.Random, depth: int) -> Schema:
     result: Schema = {"type": "integer"}
-    roll = rng.random()
-    if roll < 0.2:
+    random_number = rng.random()
+    if random_number < 0.2:
         result["format"] = rng.choice(["int32", "int64"])
-    elif roll < 0.4:
+    elif random_number < 0.4:
         result |= {"minimum": rng.choice([0, -1, 1])} | ({"exclusiveMinimum": True} if rng.random() < 0.3 else {})
-    elif roll < 0.55:
+    elif random_number < 0.55:
         result |= {"maximum": rng.choice([2, 10])} | ({"exclusiveMaximum": True} if rng.random() < 0.3 else {})
-    elif roll < 0.65:
+    elif random_number < 0.65:
         result["multipleOf"] = rng.choice([2, 3])
-    elif roll < 0.75:
+    elif random_number < 0.75:
         result["enum"] = [0, 1, 2]
-    elif roll < 0.85:
+    elif random_number < 0.85:
         result |= _combined(rng, [{"minimum": 1}, {"maximum": 2}, {"enum": [0, 1]}, {"multipleOf": 2}])
     return result
 

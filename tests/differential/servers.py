@@ -68,7 +68,7 @@ class ServerPair:
         self._thread = ThreadPoolExecutor(max_workers=1)
 
     async def play(self, scenario: Scenario) -> Played:
-        """Return both servers' responses. If they differ for the CRD, return only these (step -1).
+        """Return the responses of both servers. If the CRD's responses differ, return only these (step -1).
 
         A real server makes some choices at random. The scenario is repeated until they agree with the embedded server's
         choices, so that the responses after them are compared too.

@@ -1,4 +1,4 @@
-"""Both servers give the same responses to histories for which they once differed, and to new random histories."""
+"""Tests that both servers give the same responses to recorded differences and to new random histories."""
 
 import os
 import re
@@ -38,10 +38,10 @@ async def test_both_servers_give_the_same_responses_to_a_recorded_history(api, n
 @pytest.mark.timeout(300)
 @pytest.mark.only("real", reason="it also plays each history on an embedded server")
 async def test_both_servers_give_the_same_responses_to_random_histories(api):
-    """It plays the same histories every time. `make differential SEED=N` plays others."""
+    """Tests the same random histories in every run. `make differential SEED=N` plays others."""
     report = await run.play_histories(ServerPair(api.transport()), range(RANDOM_HISTORIES))
-    found = report.by_signature.items()
-    assert not found, "\n".join(f"{signature}: {failed[0]['name']}" for signature, failed in found)
+    differences = report.by_signature.items()
+    assert not differences, "\n".join(f"{signature}: {failed[0]['name']}" for signature, failed in differences)
 
 
 def test_documentation_lists_the_recognized_differences():

@@ -1,4 +1,4 @@
-"""Random choices of a real server are not reported as differences. Everything else is."""
+"""Tests that random choices of a real server are not reported as differences, and all others are."""
 
 import json
 from types import SimpleNamespace
@@ -34,7 +34,7 @@ DELETION = {
 
 
 class ReorderingServer:
-    """A server that applies one of these changes to the finalizers in each response to a DELETE."""
+    """A server that changes the order of the finalizers in its responses to DELETE."""
 
     def __init__(self, *changes):
         self._transport = Server(World(), tokens=["differential"], authorization="RBAC").transport()
@@ -87,7 +87,7 @@ async def test_histories_on_one_server_use_different_namespaces(monkeypatch):
 
 
 class LaggingServer:
-    """A server whose watch cache has the newest version that was requested."""
+    """A server whose watch cache has only reached the newest version that a client requested."""
 
     def __init__(self):
         self.cached = 3

@@ -151,15 +151,15 @@ def _status(kind: ObjectGenerator, name: str, last: int) -> Step:
     rng = kind.rng
     target = {"path": f"{kind.path}/{name}/status"}
     status = rng.choice(kind.status)
-    roll = rng.random()
-    if roll < 0.1:
+    random_number = rng.random()
+    if random_number < 0.1:
         return {"do": "GET", **target}
-    if roll < 0.2:
+    if random_number < 0.2:
         operations = [{"op": rng.choice(["add", "replace", "test", "remove"]), "path": "/status", "value": status}]
         return {"do": "PATCH", **target, "type": JSON_PATCH, "body": operations}
-    if roll < 0.4:
+    if random_number < 0.4:
         return {"do": "PUT", **target, "body": {"$set": {"from": str(last), "status": status}}}
-    if roll < 0.6:
+    if random_number < 0.6:
         patch_type = rng.choice([MERGE, STRATEGIC])
         return {"do": "PATCH", **target, "type": patch_type, "body": {**_partial_object(kind), "status": status}}
     body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}, "status": status}
@@ -170,19 +170,19 @@ def _scale(kind: ObjectGenerator, name: str, last: int) -> Step:
     rng = kind.rng
     target = {"path": f"{kind.path}/{name}/scale"}
     spec = {"spec": {"replicas": rng.choice([0, 1, 3, -1])}}
-    roll = rng.random()
-    if roll < 0.2:
+    random_number = rng.random()
+    if random_number < 0.2:
         return {"do": "GET", **target}
-    if roll < 0.4:
+    if random_number < 0.4:
         return {"do": "PATCH", **target, "type": rng.choice([MERGE, MERGE, STRATEGIC]), "body": spec}
-    if roll < 0.55:
+    if random_number < 0.55:
         operations = [{"op": rng.choice(["replace", "add", "test"]), "path": "/spec/replicas", "value": 1}]
         return {"do": "PATCH", **target, "type": JSON_PATCH, "body": operations}
     metadata: dict[str, Any] = {"name": name, "namespace": "{ns}"}
     if rng.random() < 0.2:
         metadata["resourceVersion"] = f"${{{last}.metadata.resourceVersion}}"
     scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": metadata, **spec}
-    if roll < 0.8:
+    if random_number < 0.8:
         return {"do": "PUT", **target, "body": scale}
     return {"do": "PATCH", **target, "type": APPLY, "query": {"force": "true"}, "body": scale}
 

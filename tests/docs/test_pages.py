@@ -1,4 +1,4 @@
-"""Every code block of the documentation runs, and every page is reachable."""
+"""Tests that every code block of the documentation runs, and that every page is reachable."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The generated reference pages are up to date."""
+"""Tests that the generated reference pages are up to date."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_reference_pages_match_the_code():
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "scripts/reference.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert completed.returncode == 0, completed.stdout + completed.stderr

@@ -1,4 +1,4 @@
-"""The catalogue of hazards is complete, refers to existing tests, and its pages are up to date."""
+"""Tests that the catalogue of hazards is complete, names existing tests, and has up-to-date pages."""
 
 import ast
 import pkgutil

@@ -1,4 +1,4 @@
-"""Hazards: existence and identity. Each test shows a naive write, and what fairlead does instead."""
+"""Tests of the hazards of existence and identity: a naive write, and the write of fairlead."""
 
 import asyncio
 
@@ -18,10 +18,10 @@ def cm(env, **metadata):
 
 
 async def test_h01_late_apply_recreates_a_deleted_object(env):
-    made = await env.foreign_client.apply(cm(env), field_manager="naive")
+    applied = await env.foreign_client.apply(cm(env), field_manager="naive")
     await env.foreign_client.delete(ConfigMap, "c", env.namespace)
     recreated = await env.foreign_client.apply(cm(env), field_manager="naive")
-    assert recreated.uid != made.uid
+    assert recreated.uid != applied.uid
     # fairlead: the change is intended for the deleted object.
     await env.foreign_client.delete(ConfigMap, "c", env.namespace)
     await apply(env.cached_writer, cm(env))
@@ -29,7 +29,7 @@ async def test_h01_late_apply_recreates_a_deleted_object(env):
     with pytest.raises(ObjectDeleted):
         await apply(env.cached_writer, cm(env) | {"data": {"a": "2"}})
     with pytest.raises(NotFound):
-        await env.get_live(made)
+        await env.get_live(applied)
 
 
 async def test_h01_apply_to_status_does_not_create(env):
@@ -56,8 +56,8 @@ async def test_h03_replaced_object_is_422_for_patch_and_409_for_put(env):
 
 
 async def test_h04_resource_version_does_not_stop_an_apply_from_creating(env):
-    made = await env.foreign_client.apply(cm(env, resourceVersion="12345"), field_manager="naive")
-    assert made.uid
+    applied = await env.foreign_client.apply(cm(env, resourceVersion="12345"), field_manager="naive")
+    assert applied.uid
     # fairlead uses that for a create that fails if an object exists.
     await env.foreign_client.delete(ConfigMap, "c", env.namespace)
     assert (await apply(env.writer, cm(env)))["data"] == {"a": "1"}
@@ -123,7 +123,7 @@ async def test_h10_generate_name_after_a_lost_answer_creates_two_objects(env):
 
 
 async def test_h11_create_over_a_terminating_object_already_exists(env):
-    """The embedded server has no nodePort allocation, so the test uses the name for the order of checks."""
+    """Tests the order of checks with the name: the embedded server does not allocate nodePorts."""
     held = await env.merge_patch(await env.config_map("c"), {"metadata": {"finalizers": ["a.b/c"]}})
     await env.foreign_client.delete(ConfigMap, "c", env.namespace)
     with pytest.raises(AlreadyExists, match="object is being deleted"):
@@ -133,13 +133,13 @@ async def test_h11_create_over_a_terminating_object_already_exists(env):
 
 async def test_h12_write_in_a_terminating_namespace_is_forbidden(env):
     name = f"{env.namespace}-terminating"
-    made = await env.foreign_client.create(Namespace(name) | {"metadata": {"name": name, "finalizers": ["a.b/c"]}})
+    created = await env.foreign_client.create(Namespace(name) | {"metadata": {"name": name, "finalizers": ["a.b/c"]}})
     await env.foreign_client.delete(Namespace, name)
     with pytest.raises(Forbidden) as error:
         await apply(env.writer, ConfigMap("c", name, data={"a": "1"}))
     assert error.value.causes[0]["reason"] == "NamespaceTerminating"
     assert env.faulty_transport.writes == ["PATCH"], "sent once, because a retry cannot succeed"
-    await env.merge_patch(made, {"metadata": {"finalizers": None}})
+    await env.merge_patch(created, {"metadata": {"finalizers": None}})
 
 
 async def test_h04_one_of_many_concurrent_creates_wins(env):

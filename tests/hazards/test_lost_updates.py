@@ -1,4 +1,4 @@
-"""Hazards: lost updates with PUT and patches. Each test shows a naive write, and what fairlead does instead."""
+"""Tests of the hazards of lost updates with PUT and patches: a naive write, and the write of fairlead."""
 
 import pytest
 from workbench import WIDGET
@@ -178,7 +178,7 @@ async def test_h24_more_than_10000_operations_are_413(env):
 
 
 async def test_h25_delete_preconditions_reach_the_server(env):
-    """Some client libraries lose them between option structs."""
+    """Tests that the client sends delete preconditions. Some client libraries lose them."""
     old = await env.config_map("c")
     await delete(env.writer, ConfigMap, old, unchanged=True, propagation="Background")
     [(method, _, body)] = env.faulty_transport.sent_requests

@@ -1,4 +1,4 @@
-"""Hazards: no-ops and normalization. Each test shows a naive write, and what fairlead does instead."""
+"""Tests of the hazards of no-ops and normalization: a naive write, and the write of fairlead."""
 
 import dataclasses
 
@@ -63,8 +63,8 @@ async def test_h49_no_op_apply_does_not_change_the_version(env, spec):
 
 
 async def test_h50_normalized_quantity_is_sent_only_once(env):
-    made = await apply(env.cached_writer, deployment(env))
-    [container] = made.spec["template"]["spec"]["containers"]
+    applied = await apply(env.cached_writer, deployment(env))
+    [container] = applied.spec["template"]["spec"]["containers"]
     assert container["resources"]["requests"]["cpu"] == "1", "a comparison with the payload always differs"
     restarted = dataclasses.replace(env.cached_writer, last_writes={})
     env.faulty_transport.forget_requests()
@@ -74,17 +74,17 @@ async def test_h50_normalized_quantity_is_sent_only_once(env):
 
 
 async def test_h51_server_defaults_do_not_cause_a_write_loop(env):
-    made = await apply(env.cached_writer, deployment(env, cpu="1"))
-    assert made.spec["replicas"] == 1, "a default that the payload lacks"
+    applied = await apply(env.cached_writer, deployment(env, cpu="1"))
+    assert applied.spec["replicas"] == 1, "a default that the payload lacks"
     env.faulty_transport.forget_requests()
     await apply(dataclasses.replace(env.cached_writer, last_writes={}), deployment(env, cpu="1"))
     assert env.faulty_transport.sent_requests == []
 
 
 async def test_h52_drift_is_detected_without_a_generation(env):
-    made = await apply(env.cached_writer, cm(env))
-    drifted = env.cache.put(ConfigMap, await env.merge_patch(made, {"data": {"a": "drift"}}))
-    assert drifted.metadata.get("generation") == made.metadata.get("generation")
+    applied = await apply(env.cached_writer, cm(env))
+    drifted = env.cache.put(ConfigMap, await env.merge_patch(applied, {"data": {"a": "drift"}}))
+    assert drifted.metadata.get("generation") == applied.metadata.get("generation")
     assert (await apply(env.cached_writer, cm(env)))["data"] == {"a": "x"}
 
 

@@ -1,4 +1,4 @@
-"""Hazards: field ownership under server-side apply. Each test shows a naive write, and what fairlead does instead.
+"""Tests of the hazards of field ownership with server-side apply: a naive write, and the write of fairlead.
 
 H37 to H39 have no test: they need a CRD with several versions and a conversion webhook.
 """
@@ -39,18 +39,18 @@ async def test_h26_update_and_apply_of_one_manager_are_two_owners(env):
 
 
 async def test_h27_apply_removes_updated_fields_after_a_migration(env):
-    made = await env.foreign_client.create(widget(env, note="mine", size=1), field_manager="me")
-    await migrate(env.writer, WIDGET, made, fields=["spec"], managers=["me"])
+    created = await env.foreign_client.create(widget(env, note="mine", size=1), field_manager="me")
+    await migrate(env.writer, WIDGET, created, fields=["spec"], managers=["me"])
     after = await apply(env.writer, widget(env, size=1), adopt=True)
     assert after.spec == {"size": 1}
 
 
 async def test_h28_cleared_managed_fields_do_not_transfer_ownership(env):
     await env.foreign_client.create(widget(env, note="x"), field_manager="me")
-    made = await env.foreign_client.patch(
+    patched = await env.foreign_client.patch(
         WIDGET, "w", env.namespace, {"metadata": {"managedFields": [{}]}}, type=PatchType.MERGE
     )
-    assert "managedFields" not in made.metadata
+    assert "managedFields" not in patched.metadata
     after = await env.foreign_client.apply(widget(env, size=1), field_manager="me")
     assert ("before-first-apply", "Update") in managers(after)
     assert after.spec == {"note": "x", "size": 1}
@@ -76,10 +76,10 @@ async def test_h30_omitting_a_shared_field_only_gives_up_ownership(env):
 
 
 async def test_h31_omitting_a_list_item_removes_foreign_fields_in_it(env):
-    made = await env.foreign_client.apply(widget(env, listeners=[{"name": "a"}, {"name": "b"}]), field_manager="a")
-    await env.merge_patch(made, {"spec": {"listeners": [{"name": "a", "hostname": "theirs"}, {"name": "b"}]}})
-    kept = await env.foreign_client.apply(widget(env, listeners=[{"name": "a"}, {"name": "b"}]), field_manager="a")
-    assert kept.spec["listeners"][0]["hostname"] == "theirs"
+    applied = await env.foreign_client.apply(widget(env, listeners=[{"name": "a"}, {"name": "b"}]), field_manager="a")
+    await env.merge_patch(applied, {"spec": {"listeners": [{"name": "a", "hostname": "theirs"}, {"name": "b"}]}})
+    applied = await env.foreign_client.apply(widget(env, listeners=[{"name": "a"}, {"name": "b"}]), field_manager="a")
+    assert applied.spec["listeners"][0]["hostname"] == "theirs"
     after = await env.foreign_client.apply(widget(env, listeners=[{"name": "b"}]), field_manager="a")
     assert [item["name"] for item in after.spec["listeners"]] == ["b"]
 
@@ -191,9 +191,9 @@ async def test_h45_scale_takes_ownership_of_replicas(env):
 
 
 async def test_h46_cache_without_managed_fields_leads_to_a_request(env):
-    made = await apply(env.writer, widget(env, size=1, note="n"))
-    metadata = {key: value for key, value in made.metadata.items() if key != "managedFields"}
-    env.cache.put(WIDGET, Object({**made, "metadata": metadata}))
+    applied = await apply(env.writer, widget(env, size=1, note="n"))
+    metadata = {key: value for key, value in applied.metadata.items() if key != "managedFields"}
+    env.cache.put(WIDGET, Object({**applied, "metadata": metadata}))
     restarted = dataclasses.replace(env.cached_writer, last_writes={})
     env.faulty_transport.forget_requests()
     # Only the missing entry shows that the note was ours and must be removed.
@@ -203,24 +203,24 @@ async def test_h46_cache_without_managed_fields_leads_to_a_request(env):
 
 
 async def test_h29_applying_a_read_value_reverts_a_newer_one(env):
-    """A hostname from a stale copy is applied by force."""
-    made = await env.foreign_client.apply(widget(env, listeners=[{"name": "a"}]), field_manager="naive")
-    await env.merge_patch(made, {"spec": {"listeners": [{"name": "a", "hostname": "old"}]}})
-    await env.merge_patch(made, {"spec": {"listeners": [{"name": "a", "hostname": "new"}]}})
+    """Tests a forced apply of a hostname that was read from a stale copy."""
+    applied = await env.foreign_client.apply(widget(env, listeners=[{"name": "a"}]), field_manager="naive")
+    await env.merge_patch(applied, {"spec": {"listeners": [{"name": "a", "hostname": "old"}]}})
+    await env.merge_patch(applied, {"spec": {"listeners": [{"name": "a", "hostname": "new"}]}})
     naive = await env.foreign_client.apply(
         widget(env, listeners=[{"name": "a", "hostname": "old"}]), field_manager="naive"
     )
     assert naive.spec["listeners"][0]["hostname"] == "old"
     # fairlead applies only its own fields, and those of others stay.
     await env.foreign_client.delete(WIDGET, "w", env.namespace)
-    made = await apply(env.writer, widget(env, listeners=[{"name": "a"}]))
-    await env.merge_patch(made, {"spec": {"listeners": [{"name": "a", "hostname": "new"}]}})
+    applied = await apply(env.writer, widget(env, listeners=[{"name": "a"}]))
+    await env.merge_patch(applied, {"spec": {"listeners": [{"name": "a", "hostname": "new"}]}})
     after = await apply(env.writer, widget(env, listeners=[{"name": "a", "port": 1}]))
     assert after.spec["listeners"] == [{"name": "a", "hostname": "new", "port": 1, "mode": "plain"}]
 
 
 async def test_h43_field_manager_kubectl_is_rejected(env):
-    """The server rewrites the last-applied annotation for this manager and may force its applies."""
+    """Tests the manager name kubectl: the server changes the last-applied annotation for it and may force applies."""
     with pytest.raises(ValueError, match="kubectl"):
         env.writer.with_manager("kubectl")
 

@@ -1,4 +1,4 @@
-"""Hazards: lists, schema, status and metadata. Each test shows a naive write, and what fairlead does instead."""
+"""Tests of the hazards of lists, schemas, status and metadata: a naive write, and the write of fairlead."""
 
 import pytest
 from workbench import WIDGET
@@ -20,9 +20,9 @@ def pod(env, *ports):
 
 async def test_h54_omitted_list_key_gets_its_default(env):
     first = await env.foreign_client.apply(service(env, {"port": 80}), field_manager="a")
-    again = await env.foreign_client.apply(service(env, {"port": 80, "protocol": "TCP"}), field_manager="a")
-    assert len(again.spec["ports"]) == 1
-    assert again.resource_version != first.resource_version, "the same item, but one more owned field"
+    applied = await env.foreign_client.apply(service(env, {"port": 80, "protocol": "TCP"}), field_manager="a")
+    assert len(applied.spec["ports"]) == 1
+    assert applied.resource_version != first.resource_version, "the same item, but one more owned field"
     # fairlead: both forms converge.
     for payload in (service(env, {"port": 80}), service(env, {"port": 80, "protocol": "TCP"})):
         await apply(env.cached_writer, payload, adopt=True)
@@ -39,8 +39,8 @@ async def test_h55_duplicate_list_keys_are_500_and_not_retried(env):
 
 
 async def test_h56_unmarked_list_is_replaced_as_a_whole(env):
-    made = await env.foreign_client.apply(WIDGET("w", env.namespace, spec={"lines": ["a"]}), field_manager="a")
-    await env.merge_patch(made, {"spec": {"lines": ["a", "theirs"]}})
+    applied = await env.foreign_client.apply(WIDGET("w", env.namespace, spec={"lines": ["a"]}), field_manager="a")
+    await env.merge_patch(applied, {"spec": {"lines": ["a", "theirs"]}})
     after = await env.foreign_client.apply(WIDGET("w", env.namespace, spec={"lines": ["a"]}), field_manager="a")
     assert after.spec["lines"] == ["a"]
     # fairlead: a decision adds a line beside those of others.
@@ -50,7 +50,7 @@ async def test_h56_unmarked_list_is_replaced_as_a_whole(env):
             draft.spec["lines"].append("mine")
 
     stale = after
-    await env.merge_patch(made, {"spec": {"lines": ["a", "theirs"]}})
+    await env.merge_patch(applied, {"spec": {"lines": ["a", "theirs"]}})
     assert (await decide(env.writer, WIDGET, stale, add)).object.spec["lines"] == ["a", "theirs", "mine"]
 
 

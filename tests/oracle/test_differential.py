@@ -1,4 +1,4 @@
-"""Random histories of writes give the same managed fields as a real server's field manager (written in Go)."""
+"""Tests that random histories of writes give the same managed fields as a real server's field manager in Go."""
 
 import os
 import random
@@ -24,7 +24,7 @@ NOT_STATUS = FieldSet.decode({"f:spec": {}, "f:metadata": {}})
 
 
 class Kind:
-    """The versions of a kind. Conversion changes only the apiVersion."""
+    """A kind with several versions. Conversion changes only the apiVersion."""
 
     def __init__(self, models: dict[str, Any]) -> None:
         self.nodes = {f"example.com/{version}": to_node(model) for version, model in models.items()}
@@ -40,7 +40,7 @@ class Kind:
 
 
 class EmbeddedObject:
-    """One object as the embedded server's field ownership changes it."""
+    """One object whose managed fields the embedded server's code updates."""
 
     def __init__(self) -> None:
         self.live: Any = None

@@ -1,4 +1,4 @@
-"""Properties of apply and update that hold for every schema and every history.
+"""Tests of properties of apply and update that hold for every schema and every history.
 
 The generated configurations contain no empty maps or lists. On a real server, too, `spec: {}` after `spec: {x: 1}`
 becomes null, and an empty keyed list has no owner (the recordings show both). No value changes between map and scalar:

@@ -144,7 +144,7 @@ class CollectorHistory:
         down = Server(world)
         self.upstream_servers = {name: Server(world) for name in CLUSTERS}
         self.client = Client(down.transport(), world)
-        self.upstream_servers = {
+        self.upstream_clients = {
             name: Client(server.transport(), world) for name, server in self.upstream_servers.items()
         }
         self.upstream_transports = {
@@ -212,12 +212,12 @@ class CollectorHistory:
 
     async def create(self, cluster, name):
         with contextlib.suppress(AlreadyExists):
-            await self.upstream_servers[cluster].create(fl.ConfigMap(name, "default"))
+            await self.upstream_clients[cluster].create(fl.ConfigMap(name, "default"))
             self.alive.add((cluster, name))
 
     async def delete(self, cluster, name):
         with contextlib.suppress(NotFound):
-            await self.upstream_servers[cluster].delete(fl.ConfigMap, name, "default")
+            await self.upstream_clients[cluster].delete(fl.ConfigMap, name, "default")
             self.alive.discard((cluster, name))
             self.absent.setdefault((cluster, name), self.world.clock.now())
 

@@ -206,7 +206,7 @@ async def test_real_upstream_gives_the_same_results(api):
     assert [deletion.outcome for deletion in await harness.collect()] == [DeletionOutcome.DELETED]
 
 
-@pytest.mark.only("embedded", reason="it tests the test bed")
+@pytest.mark.only("embedded", reason="it tests the harness")
 async def test_assertion_inside_a_fault_fails_the_test(harness):
     await harness.create_route()
 

@@ -1,4 +1,4 @@
-"""The demo's page in a real browser, if chromium is installed: offline, light and dark, and on narrow screens."""
+"""Tests of the demo's page in chromium, if it is installed: offline, light and dark, and on narrow screens."""
 
 import json
 import re
@@ -76,7 +76,7 @@ def measure(profile, text, width, scheme):
 
 
 def pixels(path):
-    """Return width, height and the rows of a PNG with 8-bit RGB or RGBA, as chromium writes it."""
+    """Return the width, the height and the rows of a PNG that chromium wrote."""
     data, at, packed = path.read_bytes(), 8, b""
     while at < len(data):
         (length,), kind = unpack(">I", data[at : at + 4]), data[at + 4 : at + 8]

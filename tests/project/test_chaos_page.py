@@ -1,4 +1,4 @@
-"""Every test that docs/evidence/chaos.md names exists."""
+"""Tests that every test that docs/evidence/chaos.md names exists."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command line starts fast, fits 80 columns and reports an error as one line with the fix."""
+"""Tests that the command line starts fast, fits 80 columns and reports an error as one line with the fix."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""`fairlead demo`: the figures, the JSON and the page."""
+"""Tests of `fairlead demo`: its figures, its JSON and its page."""
 
 import json
 import re

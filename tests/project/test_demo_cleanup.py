@@ -1,4 +1,4 @@
-"""`fairlead demo --kubeconfig`: it deletes everything it created, and does not touch other objects."""
+"""Tests that `fairlead demo --kubeconfig` deletes everything it created and changes no other objects."""
 
 import asyncio
 import base64
@@ -119,10 +119,10 @@ class Interrupting:
         return getattr(self.inner, name)
 
     async def request(self, request):
-        answer = await self.inner.request(request)
+        response = await self.inner.request(request)
         if request.method == "DELETE" and "customresourcedefinitions" in request.path and self.cancel:
             self.cancel.pop()()
-        return answer
+        return response
 
 
 async def test_first_signal_does_not_stop_the_cleanup(api):
@@ -222,8 +222,8 @@ async def test_account_without_permissions_gets_a_one_line_error(api, tmp_path, 
     path = f"/api/v1/namespaces/{api.namespace}/serviceaccounts/limited/token"
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
     headers, body = {"Content-Type": "application/json"}, json.dumps(request).encode()
-    answer = await api.transport().request(HttpRequest("POST", path, headers=headers, body=body))
-    kubeconfig.write_text(json.dumps(config_of(api, json.loads(answer.body)["status"]["token"])))
+    response = await api.transport().request(HttpRequest("POST", path, headers=headers, body=body))
+    kubeconfig.write_text(json.dumps(config_of(api, json.loads(response.body)["status"]["token"])))
     command = [*DEMO, "pulsar", "--scale", "1", "--kubeconfig", str(kubeconfig)]
     running = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     _, stderr = await running.communicate()

@@ -1,4 +1,4 @@
-"""`make mutate` can find every guard, and its table lists the current guards."""
+"""Tests that `make mutate` finds the text of every guard, and that its table lists the current guards."""
 
 import re
 import runpy

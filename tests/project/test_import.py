@@ -1,4 +1,4 @@
-"""`import fairlead` is fast: heavy modules load with the first name that needs them."""
+"""Tests that `import fairlead` is fast because heavy modules are loaded later."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`make mutate` detects a mutant by a failing test, or by tests that do not end."""
+"""Tests that `make mutate` detects a mutant by a failing test, or by tests that do not end."""
 
 import subprocess
 import sys

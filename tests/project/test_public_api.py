@@ -1,4 +1,4 @@
-"""The public names of fairlead: typed, listed, documented, and strict about unknown names."""
+"""Tests that the public names of fairlead are typed, listed and documented, and that unknown names are rejected."""
 
 import ast
 import importlib
@@ -103,8 +103,8 @@ def test_exports_are_the_same_for_type_checkers_and_at_run_time(package):
 @pytest.mark.parametrize("package", LAZY_PACKAGES)
 def test_completion_sees_every_name_before_it_is_loaded(package):
     code = f"import {package} as package; print(*(set(package.__all__) - set(dir(package))))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == ""
 
 
 def test_every_exception_of_the_public_packages_is_in_errors():
@@ -161,7 +161,7 @@ def test_pyright_rejects_mistakes(tmp_path):
 
 
 def _write_mistakes(folder):
-    """Write one file for each mistake, and one correct file."""
+    """Write one file per mistake, and one correct file."""
     files = {}
     for number, (name, line) in enumerate({"correct": CORRECT, **WRONG}.items()):
         files[name] = folder / f"mistake_{number}.py"

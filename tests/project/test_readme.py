@@ -1,4 +1,4 @@
-"""The README shows what the code does."""
+"""Tests that the README agrees with the code."""
 
 import json
 import re

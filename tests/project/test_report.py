@@ -1,4 +1,4 @@
-"""Tables print cells as plain text, even with escape codes or markup in them."""
+"""Tests that tables print cells as plain text, even if they contain escape codes or markup."""
 
 import io
 

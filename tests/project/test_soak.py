@@ -1,4 +1,4 @@
-"""The soak fails if a figure grows, and passes if figures only fluctuate."""
+"""Tests that the soak fails if a figure grows, and passes if figures only fluctuate."""
 
 import random
 import runpy

@@ -1,4 +1,4 @@
-"""Every test that docs/systems.md names exists and runs on the servers that the page says."""
+"""Tests that every test that docs/systems.md names exists and runs on the stated servers."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ SOURCES = [*ROOT.glob("operators/tests/*/test_*.py"), *ROOT.glob("tests/orphans/
 TESTS = {
     name: arguments for path in SOURCES for name, arguments in re.findall(r"def (test_\w+)\((.*?)\):", path.read_text())
 }
-SERVERS = {"api", "env", "running_env", "bed", "contended"}
+SERVERS = {"api", "env", "running_env", "harness", "contended"}
 """Fixtures that run a test on each server."""
 
 

@@ -1,4 +1,4 @@
-"""The wheels: the framework has no reference operator, the operators have their CRDs, and neither has tests."""
+"""Tests of the wheels: only the operators' wheel has operators and CRDs, and neither wheel has tests."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Only the World reads the clock, randomness and uids. All other code gets them from a World."""
+"""Tests that only the World reads the clock and random values. All other code gets them from a World."""
 
 import ast
 from pathlib import Path

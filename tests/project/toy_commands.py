@@ -36,7 +36,7 @@ def wait():
 
 @click.command()
 def talk():
-    """Print without end."""
+    """Print lines until interrupted."""
     while True:
         print("x" * 10_000)
 
@@ -46,7 +46,7 @@ COMMANDS = {name: CommandLine(f"toy_commands:{name}", f"Toy {name}.") for name i
 
 @click.group(cls=LazyGroup, sections={"Commands": COMMANDS}, context_settings={"auto_envvar_prefix": "FAIRLEAD"})
 def toy():
-    """Toys."""
+    """Run the commands of these tests."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The audit log has the same lines as that of a real server."""
+"""Tests that the audit log has the same lines as that of a real server."""
 
 import asyncio
 import json
@@ -41,23 +41,27 @@ REQUESTS = [
 
 
 def send(url, ca, token):
-    """Send all requests one after another, over TLS."""
+    """Send all requests of this file one after another, over TLS."""
     context = create_default_context(cadata=ca.decode())
     for method, path, body, headers in REQUESTS:
-        given = {"Authorization": f"Bearer {token}", "User-Agent": "audit/1", "Content-Type": "application/json"}
-        given = {key: value for key, value in {**given, **headers}.items() if value is not None}
+        request_headers = {
+            "Authorization": f"Bearer {token}",
+            "User-Agent": "audit/1",
+            "Content-Type": "application/json",
+        }
+        request_headers = {key: value for key, value in {**request_headers, **headers}.items() if value is not None}
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url + path, method=method, data=data, headers=given)
+        request = urllib.request.Request(url + path, method=method, data=data, headers=request_headers)
         try:
             with urllib.request.urlopen(request, timeout=30, context=context) as answer:
                 answer.read()
-        except urllib.error.HTTPError as refused:
-            refused.close()
+        except urllib.error.HTTPError as rejection:
+            rejection.close()
 
 
 def lines(path):
-    """Return the events of the requests above, without the fields that differ between runs."""
-    found = []
+    """Return the audit events of the requests of this file, without the fields that differ between runs."""
+    events = []
     for line in path.read_text().splitlines():
         event = json.loads(line)
         if event.get("userAgent") != "audit/1":
@@ -65,8 +69,8 @@ def lines(path):
         for key in ("auditID", "requestReceivedTimestamp", "stageTimestamp"):
             assert event.pop(key)
         (event["responseStatus"].get("details") or {}).pop("uid", None)
-        found.append(event)
-    return found
+        events.append(event)
+    return events
 
 
 async def embedded(path):
@@ -96,15 +100,15 @@ class Audited(RealServer):
 @pytest.mark.real
 @pytest.mark.slow
 async def test_requests_are_logged_like_on_a_real_server(tmp_path):
-    ours = await embedded(tmp_path / "audit.log")
+    embedded_lines = await embedded(tmp_path / "audit.log")
     with Audited(tmp_path) as server:
         await asyncio.to_thread(send, server.url, server.ca_data, server.token)
         for _ in range(100):
-            theirs = lines(server.log)
-            if len(theirs) >= len(ours):
+            real_lines = lines(server.log)
+            if len(real_lines) >= len(embedded_lines):
                 break
             await asyncio.sleep(0.05)  # its log is written behind
-    assert theirs == ours
+    assert real_lines == embedded_lines
 
 
 async def test_a_watch_is_logged_at_its_start_and_end_with_one_id(tmp_path):
@@ -120,8 +124,8 @@ async def test_the_log_has_no_bodies_and_mode_0600(tmp_path):
     path = tmp_path / "audit.log"
     server = Server(World(), tokens={"t": ADMIN}, audit=path)
     body = json.dumps({"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}}).encode()
-    reply = await server.transport().request(HttpRequest("POST", "/api/v1/namespaces/default/secrets", body=body))
-    assert reply.status == 201
+    response = await server.transport().request(HttpRequest("POST", "/api/v1/namespaces/default/secrets", body=body))
+    assert response.status == 201
     text = path.read_text()
     assert '"name":"s"' in text
     assert "hunter2" not in text

@@ -1,4 +1,4 @@
-"""The garbage collector and the namespace controller."""
+"""Tests of the garbage collector and the namespace controller."""
 
 import json
 
@@ -22,8 +22,8 @@ async def make(transport, name, *owners, block=False, path=MAPS):
 
 
 async def names(transport):
-    found = json.loads((await transport.request(HttpRequest("GET", MAPS))).body)
-    return [item["metadata"]["name"] for item in found["items"]]
+    decoded = json.loads((await transport.request(HttpRequest("GET", MAPS))).body)
+    return [item["metadata"]["name"] for item in decoded["items"]]
 
 
 def played(main, *controllers):
@@ -40,8 +40,8 @@ def test_dependents_are_deleted_with_their_last_owner():
         await make(transport, "grandchild", child)
         await transport.request(HttpRequest("DELETE", f"{MAPS}/a"))
         assert await names(transport) == ["b", "child", "grandchild"]
-        left = json.loads((await transport.request(HttpRequest("GET", f"{MAPS}/child"))).body)
-        assert [r["name"] for r in left["metadata"]["ownerReferences"]] == ["b"]
+        decoded = json.loads((await transport.request(HttpRequest("GET", f"{MAPS}/child"))).body)
+        assert [r["name"] for r in decoded["metadata"]["ownerReferences"]] == ["b"]
         await transport.request(HttpRequest("DELETE", f"{MAPS}/b"))
         assert await names(transport) == []
 
@@ -91,8 +91,8 @@ def test_orphan_deletion_keeps_dependents_without_their_owner():
         await make(transport, "child", a)
         await transport.request(HttpRequest("DELETE", f"{MAPS}/a", query={"propagationPolicy": "Orphan"}))
         assert await names(transport) == ["child"]
-        left = json.loads((await transport.request(HttpRequest("GET", f"{MAPS}/child"))).body)
-        assert "ownerReferences" not in left["metadata"]
+        decoded = json.loads((await transport.request(HttpRequest("GET", f"{MAPS}/child"))).body)
+        assert "ownerReferences" not in decoded["metadata"]
 
     played(main, "gc")
 

@@ -1,4 +1,4 @@
-"""Discovery in every supported format, and a 406 for every other."""
+"""Tests of discovery in every supported format, and of a 406 for every other format."""
 
 import json
 

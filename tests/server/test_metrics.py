@@ -1,4 +1,4 @@
-"""Requests are counted by verb, kind and code."""
+"""Tests that requests are counted by verb, kind and code."""
 
 import json
 

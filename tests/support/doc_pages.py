@@ -116,7 +116,7 @@ class PageRunner:
             if command.endswith(" &"):
                 self._start(command.removesuffix(" &"))
                 continue
-            done = subprocess.run(
+            completed = subprocess.run(
                 ["bash", "-c", command],
                 cwd=self._folder,
                 env=self._environment,
@@ -127,9 +127,13 @@ class PageRunner:
                 text=True,
             )
             wanted = int(status[1]) if status else 0
-            assert done.returncode == wanted, f"{where}: {command}: exit status {done.returncode}\n{done.stdout}"
+            assert completed.returncode == wanted, (
+                f"{where}: {command}: exit status {completed.returncode}\n{completed.stdout}"
+            )
             if expected:
-                assert _matches(expected, done.stdout), f"{where}: {command} printed\n{done.stdout}\nnot\n{expected}"
+                assert _matches(expected, completed.stdout), (
+                    f"{where}: {command} printed\n{completed.stdout}\nnot\n{expected}"
+                )
 
     def _start(self, command: str) -> None:
         process = subprocess.Popen(
@@ -175,9 +179,9 @@ def _line_pattern(line: str) -> str:
 def _check_go(text: str, where: str) -> None:
     if gofmt := shutil.which("gofmt"):
         source = text if text.lstrip().startswith("package ") else f"package p\n\nfunc _() {{\n{text}\n}}\n"
-        done = subprocess.run([gofmt, "-e"], input=source, capture_output=True, text=True, check=False)
-        if done.returncode and not text.lstrip().startswith("package "):  # Declarations are not statements.
-            done = subprocess.run(
+        completed = subprocess.run([gofmt, "-e"], input=source, capture_output=True, text=True, check=False)
+        if completed.returncode and not text.lstrip().startswith("package "):  # Declarations are not statements.
+            completed = subprocess.run(
                 [gofmt, "-e"], input=f"package p\n\n{text}", capture_output=True, text=True, check=False
             )
-        assert done.returncode == 0, f"{where}: {done.stderr}"
+        assert completed.returncode == 0, f"{where}: {completed.stderr}"

@@ -22,11 +22,11 @@ async def until(client, kind, name, namespace, holds=there):
     fields = f"metadata.name={name}"
     async with asyncio.timeout(PATIENCE):
         while True:
-            found = await client.list(kind, namespace, fields=fields)
-            obj = found.items[0] if found.items else None
+            listed = await client.list(kind, namespace, fields=fields)
+            obj = listed.items[0] if listed.items else None
             if holds(obj):
                 return obj
-            watch = client.watch(kind, namespace, fields=fields, resource_version=found.resource_version)
+            watch = client.watch(kind, namespace, fields=fields, resource_version=listed.resource_version)
             async with watch as frames:
                 async for frame in frames:
                     if frame.type == "ERROR":

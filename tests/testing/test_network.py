@@ -1,4 +1,4 @@
-"""Latency between client and server: requests take their time, watches come late and in order."""
+"""Tests of simulated latency: requests are delayed, and watch events arrive late and in order."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The pytest plugin, as a user's own tests see it."""
+"""Tests of the pytest plugin in a project of a user."""
 
 import os
 import textwrap
@@ -26,7 +26,7 @@ class Reports:
 
 
 def run(folder, *args):
-    """Run pytest without this project's configuration, in this process: a new one takes seconds to start."""
+    """Run pytest in this process without this project's configuration. A new process would take seconds."""
     reports = Reports()
     quiet = ("-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-p", "no:xdist")
     args = ["-W", "ignore:The configuration option", *args]  # pytest-asyncio warns without configuration.

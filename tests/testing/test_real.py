@@ -1,4 +1,4 @@
-"""A real server is found as envtest finds it, is reachable over verified TLS, and never outlives the test run."""
+"""Tests that a real server is found like envtest finds it, uses verified TLS, and is stopped after the tests."""
 
 import json
 import subprocess
@@ -108,6 +108,6 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 async def test_a_test_that_takes_api_gets_a_namespace_of_its_own(api):
-    answer = await api.transport().request(HttpRequest("GET", f"/api/v1/namespaces/{api.namespace}"))
-    assert answer.status == 200
+    response = await api.transport().request(HttpRequest("GET", f"/api/v1/namespaces/{api.namespace}"))
+    assert response.status == 200
     assert api.url.startswith("https://127.0.0.1:")

@@ -1,4 +1,4 @@
-"""Virtual time jumps, stands still for threads, and never hangs."""
+"""Tests of virtual time: it jumps to the next timer, waits for threads, and detects a deadlock."""
 
 import asyncio
 import socket

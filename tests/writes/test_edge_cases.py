@@ -298,9 +298,9 @@ async def test_child_without_fields_and_owner_is_rejected(env):
         with pytest.raises(ValueError, match="give it a label"):
             await apply(env.writer, payload, owner=owner)
     assert env.faulty_transport.sent_requests == []
-    made = await apply(env.writer, ConfigMap("c", env.namespace), owner=owner)
+    applied = await apply(env.writer, ConfigMap("c", env.namespace), owner=owner)
     restarted = Writer(env.client, env.world, env.writer.manager)
-    assert (await apply(restarted, ConfigMap("c", env.namespace), owner=owner)).uid == made.uid
+    assert (await apply(restarted, ConfigMap("c", env.namespace), owner=owner)).uid == applied.uid
 
 
 LOOSE = kind("loose.fairlead.test/v1", "Loose")

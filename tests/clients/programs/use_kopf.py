@@ -1,4 +1,4 @@
-"""A kopf operator to completion: it makes a child, follows a change, reports, ticks, and cleans up before it goes."""
+"""Run a kopf operator: it creates a child, updates it, reports a status, runs a timer, and cleans up."""
 
 import asyncio
 
@@ -75,20 +75,20 @@ async def drive(stop):
     await asyncio.to_thread(custom.create_namespaced_custom_object, *GROUP, body)
 
     def reported():
-        """the status"""
+        """Wait for the status."""
         status = custom.get_namespaced_custom_object(*GROUP, "w").get("status") or {}
         return status.get("phase") == "Made" and status.get("created") == {"child": "w"}
 
     def followed():
-        """the child's new size"""
+        """Wait until the child has the new size."""
         return core.read_namespaced_config_map("w", "default").data == {"size": "2"}
 
     def gone():
-        """the end of the object"""
+        """Wait until the object is deleted."""
         return not custom.list_namespaced_custom_object(*GROUP)["items"]
 
     def ticked():
-        """a tick"""
+        """Wait for a run of the timer."""
         return "tick" in seen
 
     await until(reported)

@@ -1,4 +1,4 @@
-"""kr8s: objects that know their cluster."""
+"""Use kr8s: read, write and watch objects."""
 
 import kr8s
 from kr8s.objects import ConfigMap, CustomResourceDefinition, Deployment, new_class

@@ -1,4 +1,4 @@
-"""The official Python client: typed and dynamic, watches, server-side apply, tokens, another's rights."""
+"""Use the official Python client: typed and dynamic objects, watches, server-side apply, tokens, impersonation."""
 
 from kubernetes import client, config, dynamic, watch
 from kubernetes.client.exceptions import ApiException

@@ -1,4 +1,4 @@
-"""kubernetes-asyncio: verbs, an informer-like watch that resumes, a custom resource's status."""
+"""Use kubernetes-asyncio: all verbs, a watch that resumes, and the status of a custom resource."""
 
 import asyncio
 

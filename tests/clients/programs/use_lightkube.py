@@ -1,4 +1,4 @@
-"""lightkube: typed and generic resources, apply, watches, patches."""
+"""Use lightkube: typed and generic resources, apply, watches and patches."""
 
 from lightkube import ApiError, Client
 from lightkube.generic_resource import create_namespaced_resource

@@ -1,4 +1,4 @@
-"""Values that Pods, claims and Ingresses get from their classes."""
+"""Tests of the values that Pods, claims and Ingresses get from their classes."""
 
 import asyncio
 import json
@@ -23,14 +23,14 @@ def pod(**spec):
 
 async def ask(api, method, path, body=None, **query):
     headers = {"Content-Type": "application/json"}
-    answer = await api.transport().request(
+    response = await api.transport().request(
         HttpRequest(method, path, query=query, headers=headers, body=json.dumps(body or {}).encode())
     )
-    return answer.status, json.loads(answer.body)
+    return response.status, json.loads(response.body)
 
 
 async def dry_run(api, body, expected=201):
-    """Return the response to a dry run of a Pod, once admission knows the class that it names."""
+    """Return the response to a dry run of a Pod, after admission has seen the class that the Pod names."""
     end = time.monotonic() + WITHIN
     while True:
         code, answer = await ask(api, "POST", f"/api/v1/namespaces/{api.namespace}/pods", body, dryRun="All")
@@ -70,11 +70,11 @@ async def test_pod_gets_its_scheduling_from_its_runtime_class(api):
         code, spec = await dry_run(api, pod(runtimeClassName=name, nodeSelector={"c": "d"}))
         assert (code, spec["nodeSelector"], spec["overhead"]) == (201, {"a": "b", "c": "d"}, {"cpu": "100m"})
         assert spec["tolerations"][-1] == own
-        for wrong, message_part in [
+        for invalid_fields, message_part in [
             ({"nodeSelector": {"a": "c"}}, "conflict: runtimeClass.scheduling.nodeSelector[a] = b"),
             ({"overhead": {"cpu": "1"}}, "Pod's Overhead doesn't match RuntimeClass's defined Overhead"),
         ]:
-            code, message = await dry_run(api, pod(runtimeClassName=name, **wrong), 403)
+            code, message = await dry_run(api, pod(runtimeClassName=name, **invalid_fields), 403)
             assert (code, message_part in message) == (403, True), message
     finally:
         await ask(api, "DELETE", f"{RUNTIMES}/{name}")
@@ -93,8 +93,8 @@ async def test_object_without_a_class_gets_the_default_class(api):
         (STORAGE, {"provisioner": "example.com/p", "metadata": {"name": "a"}}),
         (ROUTES, {"spec": {"controller": "example.com/c"}, "metadata": {"name": "a"}}),
     ]:
-        word = "storageclass" if path == STORAGE else "ingressclass"
-        about["metadata"]["annotations"] = {f"{word}.kubernetes.io/{by_default}": "true"}
+        resource_name = "storageclass" if path == STORAGE else "ingressclass"
+        about["metadata"]["annotations"] = {f"{resource_name}.kubernetes.io/{by_default}": "true"}
         assert (await ask(api, "POST", path, about))[0] == 201
     claims = f"/api/v1/namespaces/{api.namespace}/persistentvolumeclaims"
     routes = f"/apis/networking.k8s.io/v1/namespaces/{api.namespace}/ingresses"

@@ -1,4 +1,4 @@
-"""Defaults and bounds of LimitRanges."""
+"""Tests of the defaults and bounds of LimitRanges."""
 
 from fairlead.server.admission.limit_ranges import ANNOTATION, check_claim, check_pod, set_defaults
 

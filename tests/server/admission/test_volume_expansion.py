@@ -1,4 +1,4 @@
-"""Volume expansion of claims."""
+"""Tests of the volume expansion of claims."""
 
 from fairlead.server.admission import volume_expansion
 

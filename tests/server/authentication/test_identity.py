@@ -1,4 +1,4 @@
-"""Authentication: tokens, certificates, ServiceAccount tokens and impersonation."""
+"""Tests of authentication: tokens, certificates, ServiceAccount tokens and impersonation."""
 
 import asyncio
 import json
@@ -29,10 +29,10 @@ HEADERS = st.sampled_from(["impersonate-user", "impersonate-group", "impersonate
 
 async def ask(transport, method, path, body=None, **headers):
     sent = json.dumps(body).encode() if body is not None else None
-    reply = await transport.request(
+    response = await transport.request(
         HttpRequest(method, path, body=sent, headers={k.replace("_", "-"): v for k, v in headers.items()})
     )
-    return reply.status, json.loads(reply.body) if reply.body[:1] == b"{" else reply.body
+    return response.status, json.loads(response.body) if response.body[:1] == b"{" else response.body
 
 
 async def who(transport, **headers):
@@ -74,11 +74,11 @@ async def test_a_static_token_is_not_valid_for_another_audience(api):
         assert status == 201, review
         return review["status"]
 
-    found = await reviewed()
-    assert found["authenticated"]
-    (own,) = found["audiences"]
+    token_review = await reviewed()
+    assert token_review["authenticated"]
+    (own,) = token_review["audiences"]
     assert await reviewed("elsewhere") == {"user": {}, "error": "invalid bearer token"}
-    assert await reviewed("elsewhere", own) == found
+    assert await reviewed("elsewhere", own) == token_review
 
 
 @pytest.mark.parametrize("authorization", ["AlwaysAllow", "RBAC"])
@@ -88,13 +88,13 @@ async def test_without_a_token_only_health_and_version_are_served(authorization)
     codes = {}
     async with aiohttp.ClientSession() as session:
         for path in ("/healthz", "/livez", "/readyz", "/version", "/api/v1/pods", "/apis", "/metrics"):
-            async with session.get(listening.url + path) as reply:
-                codes[path] = reply.status
+            async with session.get(listening.url + path) as response:
+                codes[path] = response.status
     await listening.close()
-    refused = 401 if authorization == "AlwaysAllow" else 403
+    rejection = 401 if authorization == "AlwaysAllow" else 403
     assert codes == {
         **dict.fromkeys(("/healthz", "/livez", "/readyz", "/version"), 200),
-        **dict.fromkeys(("/api/v1/pods", "/apis", "/metrics"), refused),
+        **dict.fromkeys(("/api/v1/pods", "/apis", "/metrics"), rejection),
     }
 
 
@@ -106,10 +106,13 @@ async def test_impersonation_reads_groups_uid_and_extra_from_repeated_headers():
         ("Impersonate-Group", "b,c"), ("Impersonate-Uid", "7"), ("Impersonate-Extra-Team%2fx", "red"),
         ("Impersonate-Extra-Team%2fx", "blue"),
     ]  # fmt: skip
-    async with aiohttp.ClientSession() as session, session.post(listening.url + ME, headers=headers, json={}) as reply:
-        seen = (await reply.json())["status"]["userInfo"]
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(listening.url + ME, headers=headers, json={}) as response,
+    ):
+        user_info = (await response.json())["status"]["userInfo"]
     await listening.close()
-    assert seen == {
+    assert user_info == {
         "username": "jane",
         "uid": "7",
         "groups": ["a", "b,c", "system:authenticated"],
@@ -120,9 +123,9 @@ async def test_impersonation_reads_groups_uid_and_extra_from_repeated_headers():
 async def test_impersonation_needs_access_to_the_user_and_to_each_group():
     server = Server(World(), tokens={"r": ADMIN, "j": User("jane")}, authorization="RBAC")
     admin, jane = server.transport("r"), server.transport("j")
-    status, refused = await ask(jane, "GET", "/version", impersonate_user="bob")
+    status, rejection = await ask(jane, "GET", "/version", impersonate_user="bob")
     assert status == 403
-    assert refused["message"] == 'forbidden: User "jane" cannot impersonate-on:user-info:get path "/version"'
+    assert rejection["message"] == 'forbidden: User "jane" cannot impersonate-on:user-info:get path "/version"'
     rules = [{"apiGroups": [""], "resources": ["users"], "resourceNames": ["bob"], "verbs": ["impersonate"]}]
     group = "/apis/rbac.authorization.k8s.io/v1"
     await ask(admin, "POST", f"{group}/clusterroles", {"metadata": {"name": "i"}, "rules": rules})
@@ -156,19 +159,19 @@ def test_a_service_account_token_is_valid_only_while_its_objects_exist():
             await ask(admin, "POST", ACCOUNTS, {"metadata": {"name": name}})
         await ask(admin, "POST", "/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}})
         reference = {"apiVersion": "v1", "kind": "Secret", "name": "s"}
-        held = {name: await issued(name) for name in ("deleted", "replaced")}
-        held["bound"] = await issued("bound", boundObjectRef=reference)
-        held["timed"] = await issued("timed", expirationSeconds=600)
-        other = await issued("timed", audiences=["elsewhere"])
-        assert all([await good(token) for token in held.values()])
-        assert not await good(other)
-        assert not await good(held["timed"][:-4] + "AAAA")
+        tokens = {name: await issued(name) for name in ("deleted", "replaced")}
+        tokens["bound"] = await issued("bound", boundObjectRef=reference)
+        tokens["timed"] = await issued("timed", expirationSeconds=600)
+        other_token = await issued("timed", audiences=["elsewhere"])
+        assert all([await good(token) for token in tokens.values()])
+        assert not await good(other_token)
+        assert not await good(tokens["timed"][:-4] + "AAAA")
         for path in (f"{ACCOUNTS}/deleted", f"{ACCOUNTS}/replaced", "/api/v1/namespaces/default/secrets/s"):
             await ask(admin, "DELETE", path)
         await ask(admin, "POST", ACCOUNTS, {"metadata": {"name": "replaced"}})
         await asyncio.sleep(601)
-        assert not any([await good(token) for token in held.values()])
-        _, review = await ask(admin, "POST", REVIEW, {"spec": {"token": held["deleted"]}})
+        assert not any([await good(token) for token in tokens.values()])
+        _, review = await ask(admin, "POST", REVIEW, {"spec": {"token": tokens["deleted"]}})
         assert review["status"] == {
             "user": {},
             "error": '[invalid bearer token, serviceaccounts "deleted" not found]',
@@ -215,13 +218,13 @@ async def test_a_client_certificate_authenticates_its_holder(tmp_path):
     context = ssl.create_default_context(cadata=listening.ca.decode())
     context.load_cert_chain(tmp_path / "client.pem")
     async with aiohttp.ClientSession() as session:
-        async with session.post(listening.url + ME, json={}, ssl=context) as reply:
-            seen = (await reply.json())["status"]["userInfo"]
+        async with session.post(listening.url + ME, json={}, ssl=context) as response:
+            user_info = (await response.json())["status"]["userInfo"]
         plain = ssl.create_default_context(cadata=listening.ca.decode())
-        async with session.get(listening.url + "/version", ssl=plain) as reply:
-            assert reply.status == 200  # a certificate is optional
+        async with session.get(listening.url + "/version", ssl=plain) as response:
+            assert response.status == 200  # a certificate is optional
     await listening.close()
-    assert seen == {"username": "jane", "groups": ["dev", "ops", "system:authenticated"]}
+    assert user_info == {"username": "jane", "groups": ["dev", "ops", "system:authenticated"]}
 
 
 @settings(deadline=None)
@@ -229,13 +232,13 @@ async def test_a_client_certificate_authenticates_its_holder(tmp_path):
     st.text(max_size=60) | st.from_regex(r"[\w\-]{0,40}\.[\w\-]{0,40}\.[\w\-=.]{0,90}"),
     st.dictionaries(HEADERS, st.text(max_size=20)),
 )
-def test_no_credential_causes_an_internal_error(token, more):
+def test_no_credential_causes_an_internal_error(token, extra_headers):
     server = Server(World(), tokens=["t"], authorization="RBAC")
     account = {"metadata": {"name": "x", "namespace": "default", "uid": "u"}}
     server.service_account_tokens.issue(account, ["a"], 600, {})  # so that there is a key to compare with
-    headers = {**more, "authorization": f"Bearer {token}"}
-    _, given, *_ = [*f"Bearer {token}".strip().split(" "), ""]
-    expected = {"t": {200, 400, 403}, "": {400, 403}}.get(given, {401})
+    headers = {**extra_headers, "authorization": f"Bearer {token}"}
+    _, credential, *_ = [*f"Bearer {token}".strip().split(" "), ""]
+    expected = {"t": {200, 400, 403}, "": {400, 403}}.get(credential, {401})
     assert server.respond(Request("GET", "/api/v1/pods", {}, headers)).status in expected
-    headers = {**more, "authorization": "Bearer t"}
+    headers = {**extra_headers, "authorization": "Bearer t"}
     assert server.respond(Request("GET", "/api/v1/pods", {}, headers)).status in (200, 400, 403)

@@ -1,4 +1,4 @@
-"""Impersonation on both servers: who may impersonate whom, for which requests, and the error messages."""
+"""Tests of impersonation on both servers: the allowed users and requests, and the error messages."""
 
 import asyncio
 import json
@@ -50,15 +50,15 @@ pytestmark = pytest.mark.xdist_group("impersonation")
 
 async def ask(transport, method, path, body=None, **headers):
     sent = None if body is None else json.dumps(body).encode()
-    reply = await transport.request(
+    response = await transport.request(
         HttpRequest(method, path, headers={"Content-Type": "application/json", **headers}, body=sent)
     )
-    return reply.status, (json.loads(reply.body) if reply.body[:1] == b"{" else reply.body.decode())
+    return response.status, (json.loads(response.body) if response.body[:1] == b"{" else response.body.decode())
 
 
 @pytest.fixture
-async def asker(api, monkeypatch):
-    """Yield a ServiceAccount's transport and a function that grants it access. Both servers use RBAC."""
+async def service_account(api, monkeypatch):
+    """Yield a ServiceAccount's transport and a function that grants it access, on a server with RBAC."""
     if api.name == "embedded":
         from fairlead.server.authorization import bootstrap, rbac
 
@@ -93,11 +93,11 @@ async def asker(api, monkeypatch):
 
 
 @pytest.mark.parametrize("case", range(len(CASES)))
-async def test_impersonation_gets_the_same_response_from_both_servers(api, asker, case):
-    transport, allow = asker
+async def test_impersonation_gets_the_same_response_from_both_servers(api, service_account, case):
+    transport, allow = service_account
     rules, headers, path = CASES[case]
     await allow(rules)
     status, body = await ask(transport, "GET", path.replace("NS", f"namespaces/{api.namespace}"), **headers)
     error = body.get("message"), body.get("details")
-    seen = status, json.loads(json.dumps(error).replace(api.namespace, "NS"))
-    assert SEEN.setdefault(case, seen) == seen
+    actual = status, json.loads(json.dumps(error).replace(api.namespace, "NS"))
+    assert SEEN.setdefault(case, actual) == actual

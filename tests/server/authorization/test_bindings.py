@@ -1,4 +1,4 @@
-"""The index of bindings returns the same bindings as a scan, after any history of writes."""
+"""Tests that the index of bindings returns the same bindings as a scan, after any writes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,8 +48,10 @@ def test_the_index_returns_the_same_bindings_as_a_scan(writes, history):
         elif live is not None:
             store.delete(table, live)
         for user in USERS if look else ():
-            found = [binding["metadata"]["name"] for binding in index.find(user, namespace)]
+            indexed_names = [binding["metadata"]["name"] for binding in index.find(user, namespace)]
             every = [stored.object for _, stored in table.scan(namespace)]
-            assert found == [
-                one["metadata"]["name"] for one in every if any(applies(user, s, namespace) for s in one["subjects"])
+            assert indexed_names == [
+                binding["metadata"]["name"]
+                for binding in every
+                if any(applies(user, s, namespace) for s in binding["subjects"])
             ]

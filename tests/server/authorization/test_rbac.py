@@ -1,6 +1,6 @@
-"""RBAC on both servers: the same request gets the same response, byte for byte.
+"""Tests that both servers give the same response to the same request under RBAC.
 
-Users act by impersonation, as an administrator may let them; their rights are the bindings that each case makes.
+The administrator impersonates the users. Each case creates the bindings of its users.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ ONE_NAME = [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["
 
 
 class Actor:
-    """A user with its own access in the namespace of the test."""
+    """A user with its own access rights in the namespace of the test."""
 
     def __init__(self, api, name, groups=()):
         self.api, self.name, self.groups = api, f"{name}-{api.namespace}", groups
@@ -39,13 +39,15 @@ class Actor:
         headers = {"Content-Type": content_type}
         if not admin:
             headers["Impersonate-User"] = self.name
-        where = path.replace("NS", f"namespaces/{self.api.namespace}")
+        full_path = path.replace("NS", f"namespaces/{self.api.namespace}")
         sent = None if body is None else json.dumps(body).encode()
-        reply = await self.api.transport().request(HttpRequest(method, where, query=query, headers=headers, body=sent))
-        return reply.status, (json.loads(reply.body) if reply.body[:1] == b"{" else reply.body)
+        response = await self.api.transport().request(
+            HttpRequest(method, full_path, query=query, headers=headers, body=sent)
+        )
+        return response.status, (json.loads(response.body) if response.body[:1] == b"{" else response.body)
 
-    async def may(self, *rules, role="r", cluster=False):
-        """Give rights, and wait until the authorizer knows."""
+    async def grant(self, *rules, role="r", cluster=False):
+        """Create a role and a binding for the user, and wait until the authorizer uses them."""
         metadata = {"name": f"{role}-{self.name}"}
         place = "" if cluster else "/NS"
         kind = "ClusterRole" if cluster else "Role"
@@ -77,7 +79,7 @@ class Actor:
 
 @pytest.fixture
 def rbac(api, monkeypatch):
-    """Both servers use RBAC."""
+    """Return the server with RBAC. The real server always uses RBAC."""
     if api.name == "embedded":
         from fairlead.server.authorization import bootstrap, rbac
 
@@ -182,8 +184,8 @@ ESCALATIONS = [
 ]  # fmt: skip
 
 
-def answer(status, body, actor):
-    """Return what is compared: the code and, of an error, its reason, details and message."""
+def comparable_response(status, body, actor):
+    """Return the status code and, for an error, its reason, details and message."""
     if isinstance(body, bytes):
         return status, body.decode()
     compared = (
@@ -200,35 +202,35 @@ RECORDED = {}  # answers of the embedded half, for the real half to be compared 
 
 @pytest.mark.parametrize("case", range(len(REQUESTS) + len(ESCALATIONS)))
 async def test_a_request_gets_the_same_response_from_both_servers(rbac, case):
-    rights, (method, path, *rest), wanted = (REQUESTS + ESCALATIONS)[case]
+    rights, (method, path, *remainder), expected = (REQUESTS + ESCALATIONS)[case]
     actor = Actor(rbac, "u")
-    await actor.may(*rights)
-    where, _, query = path.partition("?")
+    await actor.grant(*rights)
+    full_path, _, query = path.partition("?")
     parameters = dict(pair.split("=", 1) for pair in query.split("&")) if query else {}
-    status, body = await actor.ask(method, where, *rest, **parameters)
-    assert status == wanted, body
-    seen = answer(status, body, actor)
-    assert RECORDED.setdefault(case, seen) == seen
+    status, body = await actor.ask(method, full_path, *remainder, **parameters)
+    assert status == expected, body
+    actual = comparable_response(status, body, actor)
+    assert RECORDED.setdefault(case, actual) == actual
 
 
 async def test_a_role_can_be_relabelled_but_not_extended_beyond_ones_access(rbac):
     actor = Actor(rbac, "u")
-    await actor.may(*BINDER, *READER)
+    await actor.grant(*BINDER, *READER)
     role = {"metadata": {"name": "w"}, "rules": READER}
     assert (await actor.ask("POST", f"{RBAC}/NS/roles", role))[0] == 201
     wider = {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
     merge = "application/merge-patch+json"
-    status, refused = await actor.ask("PATCH", f"{RBAC}/NS/roles/w", wider, merge)
+    status, rejection = await actor.ask("PATCH", f"{RBAC}/NS/roles/w", wider, merge)
     assert status == 403
-    assert "attempting to grant RBAC permissions not currently held:\n" in refused["message"]
-    assert '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}' in refused["message"]
-    status, kept = await actor.ask("PATCH", f"{RBAC}/NS/roles/w", {"metadata": {"labels": {"a": "b"}}}, merge)
-    assert (status, kept["rules"]) == (200, READER)
+    assert "attempting to grant RBAC permissions not currently held:\n" in rejection["message"]
+    assert '{APIGroups:["*"], Resources:["*"], Verbs:["*"]}' in rejection["message"]
+    status, relabelled = await actor.ask("PATCH", f"{RBAC}/NS/roles/w", {"metadata": {"labels": {"a": "b"}}}, merge)
+    assert (status, relabelled["rules"]) == (200, READER)
 
 
 async def test_finalizers_of_a_role_can_be_removed_without_its_access(rbac):
     actor = Actor(rbac, "u")
-    await actor.may(*BINDER)
+    await actor.grant(*BINDER)
     wide = {"metadata": {"name": "w", "finalizers": ["example.com/x"]}, "rules": [*READER]}
     assert (await actor.ask("POST", f"{RBAC}/NS/roles", wide, admin=True))[0] == 201
     remove = {"metadata": {"finalizers": None}}
@@ -266,26 +268,28 @@ async def test_a_service_account_token_has_the_access_of_its_account(rbac):
 
 
 async def _as(api, transport, method, path, headers, body):
-    """Send a request with another credential than the transport's own."""
+    """Send a request with other credentials than those of the transport."""
     if api.name == "embedded":
         return await transport.request(HttpRequest(method, path, headers=headers, body=body))
     from fairlead.client.access import Cluster
     from fairlead.client.credentials import StaticCredentials
     from fairlead.client.http import HttpTransport
 
-    other = HttpTransport(Cluster(api.url, api.ca_data), StaticCredentials.token(headers["Authorization"].split()[1]))
+    other_transport = HttpTransport(
+        Cluster(api.url, api.ca_data), StaticCredentials.token(headers["Authorization"].split()[1])
+    )
     try:
-        rest = {key: value for key, value in headers.items() if key != "Authorization"}
-        return await other.request(HttpRequest(method, path, headers=rest, body=body))
+        remainder = {key: value for key, value in headers.items() if key != "Authorization"}
+        return await other_transport.request(HttpRequest(method, path, headers=remainder, body=body))
     finally:
-        await other.close()
+        await other_transport.close()
 
 
 async def test_impersonation_needs_the_impersonate_verb(rbac):
-    """Only an administrator may impersonate, and loses the administrator's access by it."""
+    """Tests that only an administrator may impersonate, and then has only the rights of the other user."""
     actor = Actor(rbac, "u")
-    status, refused = await actor.ask("GET", "/api/v1/NS/configmaps")
-    assert (status, refused["reason"]) == (403, "Forbidden")
+    status, rejection = await actor.ask("GET", "/api/v1/NS/configmaps")
+    assert (status, rejection["reason"]) == (403, "Forbidden")
     review = {"spec": {"resourceAttributes": {"verb": "impersonate", "resource": "users", "name": "x"}}}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     assert not (await actor.ask("POST", path, review))[1]["status"]["allowed"]
@@ -294,7 +298,7 @@ async def test_impersonation_needs_the_impersonate_verb(rbac):
 
 async def test_a_rules_review_lists_the_rules_of_the_user(rbac):
     actor = Actor(rbac, "u")
-    await actor.may(*READER)
+    await actor.grant(*READER)
     path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
     _, review = await actor.ask("POST", path, {"spec": {"namespace": rbac.namespace}})
     assert READER[0] in review["status"]["resourceRules"]
@@ -304,8 +308,8 @@ async def test_a_rules_review_lists_the_rules_of_the_user(rbac):
 
 async def test_always_allow_allows_everything():
     server = Server(World(), tokens={"t": User("jane")})
-    reply = await server.transport("t").request(HttpRequest("GET", "/api/v1/secrets"))
-    assert reply.status == 200
+    response = await server.transport("t").request(HttpRequest("GET", "/api/v1/secrets"))
+    assert response.status == 200
 
 
 async def test_the_error_for_an_unknown_authorization_mode_names_the_valid_ones():
@@ -328,10 +332,10 @@ async def test_a_subject_with_a_wrong_api_group_is_rejected(api, place, kind, gr
         subject["namespace"] = "default"
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
     bound = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]}
-    code, refused = await Actor(api, "a").ask("POST", f"{RBAC}/{place}", bound, admin=True, dryRun="All")
-    assert code == 422, refused
+    code, rejection = await Actor(api, "a").ask("POST", f"{RBAC}/{place}", bound, admin=True, dryRun="All")
+    assert code == 422, rejection
     message = f'Unsupported value: "{group}": supported values: "{only}"'
-    assert refused["details"]["causes"] == [
+    assert rejection["details"]["causes"] == [
         {"reason": "FieldValueNotSupported", "message": message, "field": "subjects[0].apiGroup"}
     ]
     subject["apiGroup"] = only

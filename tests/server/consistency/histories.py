@@ -1,4 +1,4 @@
-"""Random histories on the embedded server in virtual time, under a fault plan, all from one seed."""
+"""Run random histories with faults on the embedded server in virtual time. A history depends only on its seed."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ from collections import defaultdict
 from random import Random
 
 from tests.server.consistency.linearizability import Operation
-from tests.server.consistency.watch_guarantees import Stream, Truth, Watcher
+from tests.server.consistency.watch_guarantees import CommitHistory, Stream, Watcher
 
 from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
@@ -29,14 +29,14 @@ SPACES, NAMES = ("default", "kube-public"), "abc"
 
 
 class History:
-    """Writers and watchers on one server. `operations` (by key) and `watchers` record what they saw."""
+    """Writers and watchers on one server. `operations` (by key) and `watchers` record the responses and events."""
 
     def __init__(self, seed, turns):
         self.random = Random(seed)
         self.world = virtual.world(seed)
         self.server = Server(self.world)
         self.server.inject(Plan(TROUBLE, seed))
-        self.truth = Truth(self.server)
+        self.truth = CommitHistory(self.server)
         self.transport = SlowTransport(self.server.transport(), self.world, request=(0.0, 0.2), watch=(0.0, 0.0))
         self.operations = defaultdict(list)
         self.turns = turns
@@ -97,20 +97,20 @@ class History:
         data = json.dumps(body).encode() if body else None
         try:
             answer = await self.transport.request(HttpRequest(method, path, body=data))
-            status, got = answer.status, json.loads(answer.body)
+            status, decoded = answer.status, json.loads(answer.body)
         except ConnectionError:
-            status, got = 0, {}
+            status, decoded = 0, {}
         end = self.world.clock.monotonic()
         value = body["data"]["v"] if body else None
         if verb == "get":
-            value = got["data"]["v"] if status == 200 else None
+            value = decoded["data"]["v"] if status == 200 else None
         answers = {200: "ok", 201: "ok", 404: "missing", 409: "exists" if verb == "create" else "conflict"}
         if verb == "get" and status == 404:
             answers[404] = "ok"
         if status in answers or verb != "get":
             answer = answers.get(status, "unknown")
             self.operations[key].append(Operation(verb, start, end, answer, value, expected))
-        return status, got
+        return status, decoded
 
     # Watchers
 
@@ -127,8 +127,8 @@ class History:
         query = {"watch": "1", "allowWatchBookmarks": "true", "timeoutSeconds": timeout}
         if watcher.label:
             query["labelSelector"] = watcher.label
-        last, begun = stream.start, stream.start is not None
-        if begun:
+        last, is_synced = stream.start, stream.start is not None
+        if is_synced:
             query["resourceVersion"] = str(last)
         else:
             modes = [
@@ -137,28 +137,28 @@ class History:
                 {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"},
             ]
             query |= self.random.choice(modes)
-        where = f"/namespaces/{watcher.namespace}" if watcher.namespace else ""
+        namespace_path = f"/namespaces/{watcher.namespace}" if watcher.namespace else ""
         try:
-            opened = await self.transport.stream(HttpRequest("GET", f"/api/v1{where}/configmaps", query=query))
+            opened = await self.transport.stream(HttpRequest("GET", f"/api/v1{namespace_path}/configmaps", query=query))
         except ConnectionError:
             return last
-        rest = b""
+        remainder = b""
         try:
             while chunk := await opened.read():
-                *lines, rest = (rest + chunk).split(b"\n")
+                *lines, remainder = (remainder + chunk).split(b"\n")
                 for event in map(json.loads, lines):
                     if event["type"] == "ERROR":
                         return None if event["object"]["code"] == 410 else last
                     stream.frames.append((event["type"], event["object"]))
                     annotations = event["object"]["metadata"].get("annotations") or {}
-                    begun = begun or "k8s.io/initial-events-end" in annotations
-                    if begun:
+                    is_synced = is_synced or "k8s.io/initial-events-end" in annotations
+                    if is_synced:
                         last = int(event["object"]["metadata"]["resourceVersion"])
         except ConnectionError:
             pass
         finally:
             await opened.close()
-        return last if begun else None
+        return last if is_synced else None
 
 
 def run_history(seed, turns=30):

@@ -22,18 +22,21 @@ class Operation:
     expected: str | None = None  # what a cas replaces
 
     def outcomes(self, state):
-        """The values there may be after it, given the value before it; none where it cannot have happened then."""
+        """Return the possible values after the operation, given the value before it.
+
+        It is empty if none is possible.
+        """
         after = self._carried_out(state)
         if self.answer == "unknown":
             return {state, after if after is not NotImplemented else state}
         if self.answer == "ok":
             return {after} - {NotImplemented}
-        refused = {
+        rejection = {
             "exists": state is not GONE,
             "missing": state is GONE,
             "conflict": state not in (GONE, self.expected),
         }
-        return {state} if refused[self.answer] else set()
+        return {state} if rejection[self.answer] else set()
 
     def _carried_out(self, state):
         match self.verb:
@@ -50,22 +53,22 @@ class Operation:
 
 
 def explainable(operations):
-    """Return whether some order explains the answers. An unknown operation may take effect late or never."""
+    """Return whether some order of the operations explains the answers. An unknown one may happen late or never."""
     ops = sorted(operations, key=lambda op: op.start)
     ends = [inf if op.answer == "unknown" else op.end for op in ops]
     needed = sum(1 << i for i, op in enumerate(ops) if op.answer != "unknown")
     stack, seen = [(0, GONE)], set()
     while stack:
-        done, state = stack.pop()
-        if done & needed == needed:
+        completed, state = stack.pop()
+        if completed & needed == needed:
             return True
-        if (done, state) in seen:
+        if (completed, state) in seen:
             continue
-        seen.add((done, state))
-        open_ = [i for i in range(len(ops)) if not done >> i & 1]
+        seen.add((completed, state))
+        open_ = [i for i in range(len(ops)) if not completed >> i & 1]
         horizon = min(ends[i] for i in open_)
         for i in open_:
             if ops[i].start > horizon:
                 break
-            stack.extend((done | 1 << i, after) for after in ops[i].outcomes(state))
+            stack.extend((completed | 1 << i, after) for after in ops[i].outcomes(state))
     return False

@@ -1,4 +1,4 @@
-"""Watches, reads and writes keep their guarantees on random histories with faults; the checkers detect violations."""
+"""Tests that watches, reads and writes keep their guarantees with faults, and that the checkers detect violations."""
 
 import os
 from collections import Counter
@@ -16,16 +16,16 @@ SEEDS = int(os.environ.get("FAIRLEAD_HISTORIES", "30"))
 
 
 def violations_of(seeds):
-    """Return the guarantees that are violated in these histories, and how often."""
-    found = Counter()
+    """Count the violated guarantees in these histories."""
+    violation_counts = Counter()
     for seed in seeds:
         histories = run_history(seed)
         for watcher in histories.watchers:
-            found += violations(histories.truth, watcher)
+            violation_counts += violations(histories.truth, watcher)
         for operations in histories.operations.values():
             if not explainable(operations):
-                found["linearisable: no order explains what was read and written"] += 1
-    return found
+                violation_counts["linearisable: no order explains what was read and written"] += 1
+    return violation_counts
 
 
 def test_all_guarantees_hold_on_random_histories():
@@ -50,7 +50,7 @@ def test_random_histories_contain_conflicts_faults_and_resumed_watches():
 
 
 def assert_detected(guarantee):
-    """Assert that the patched server violates this guarantee in some history."""
+    """Assert that the patched server violates this guarantee in at least one history."""
     for seed in range(40):
         if any(line.startswith(guarantee) for line in violations_of([seed])):
             return
@@ -116,8 +116,8 @@ def test_an_ignored_resource_version_is_detected(monkeypatch):
 def test_a_lost_write_is_detected(monkeypatch):
     put = Store.put
 
-    def forgetful(self, table, obj, *rest):
-        stored = put(self, table, obj, *rest)
+    def forgetful(self, table, obj, *remainder):
+        stored = put(self, table, obj, *remainder)
         if stored.version % 11 == 0 and (previous := table.events[-1].previous):
             table.objects[obj["metadata"].get("namespace", "")][obj["metadata"]["name"]] = previous
         return stored
@@ -140,4 +140,4 @@ def test_a_lost_write_is_detected(monkeypatch):
     ],
 )
 def test_linearizability_checker(operations, verdict):
-    assert explainable([Operation(*given) for given in operations]) is verdict
+    assert explainable([Operation(*operation) for operation in operations]) is verdict

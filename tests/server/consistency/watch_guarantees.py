@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Stream:
-    """One watch. `start` is the version it resumes from; None means that it starts with the current objects."""
+    """One watch. `start` is the version from which it resumes, or None if it starts with the current objects."""
 
     start: int | None
     frames: list = field(default_factory=list)  # (type, object)
@@ -21,7 +21,7 @@ class Stream:
 
 @dataclass
 class Watcher:
-    """Consecutive watches. Each resumes the previous one, unless it starts with the current objects."""
+    """Consecutive watches. Each one resumes the previous one, unless it starts with the current objects."""
 
     label: str | None = None  # only objects that carry it
     namespace: str | None = None
@@ -34,8 +34,8 @@ class Watcher:
         return self.label is None or self.label in (metadata.get("labels") or {})
 
 
-class Truth:
-    """Every commit of a server's store, in order."""
+class CommitHistory:
+    """Records every commit of a server's store, in order."""
 
     def __init__(self, server):
         self.commits = []  # (version, key, object before, object after)
@@ -49,24 +49,24 @@ class Truth:
                 self.commits.append((stored.version, key, before and before.object, stored.object if after else None))
             return stored
 
-        def tapped_put(table, obj, *rest):
+        def tapped_put(table, obj, *remainder):
             metadata = obj["metadata"]
             before = table.get(metadata.get("namespace", ""), metadata["name"])
-            return noted(table, before, put(table, obj, *rest), True)
+            return noted(table, before, put(table, obj, *remainder), True)
 
         store.put = tapped_put
         store.delete = lambda table, previous: noted(table, previous, delete(table, previous), False)
 
     def state(self, version):
-        """The objects there were at a version."""
-        there = {}
+        """Return the objects that existed at a version."""
+        objects = {}
         for at, key, _, after in self.commits:
             if at > version:
                 break
-            there.pop(key, None)
+            objects.pop(key, None)
             if after:
-                there[key] = after
-        return there
+                objects[key] = after
+        return objects
 
     def events(self, watcher, after):
         """Return the events that a watcher must receive after a version: (version, type, name)."""
@@ -80,27 +80,27 @@ class Truth:
 
 
 def violations(truth, watcher):
-    """Return the guarantees that were violated for a watcher, each with a line that says how."""
+    """Count the guarantees that were violated for a watcher, with a line of explanation as the key."""
     violated = Counter()
     received, chain, began = Counter(), [], None
     for stream in watcher.streams:
         initial = stream.start is None
         since = stream.start
         present = {}
-        got = []
+        stream_events = []
         for kind, obj in stream.frames:
             metadata = obj["metadata"]
             version = int(metadata["resourceVersion"])
             if kind == "BOOKMARK":
                 if initial and "k8s.io/initial-events-end" in (metadata.get("annotations") or {}):
                     initial, since = False, version
-                    wanted = {key: obj for key, obj in truth.state(version).items() if watcher.selects(obj)}
-                    if present != {key: obj["metadata"]["resourceVersion"] for key, obj in wanted.items()}:
+                    expected = {key: obj for key, obj in truth.state(version).items() if watcher.selects(obj)}
+                    if present != {key: obj["metadata"]["resourceVersion"] for key, obj in expected.items()}:
                         violated["reliable: the initial events are not what was there"] += 1
                     chain, began = [], version
                     received.clear()
                 elif since is not None:
-                    missed = [e for e in truth.events(watcher, since) if e[0] <= version and e not in got]
+                    missed = [e for e in truth.events(watcher, since) if e[0] <= version and e not in stream_events]
                     if missed:
                         violated["bookmarkable: an event did not come before the bookmark that covers it"] += 1
                 continue
@@ -108,21 +108,21 @@ def violations(truth, watcher):
             if initial:
                 present[key] = metadata["resourceVersion"]
                 continue
-            got.append((version, kind, key))
+            stream_events.append((version, kind, key))
             chain.append((version, kind, key))
             received[version, key] += 1
-        versions = [version for version, _, _ in got]
+        versions = [version for version, _, _ in stream_events]
         if versions != sorted(versions):
             violated["ordered: an older event came after a newer one"] += 1
         if since is not None and versions:
-            wanted = [event for event in truth.events(watcher, since) if event[0] <= max(versions)]
-            if set(wanted) - set(got):
+            expected = [event for event in truth.events(watcher, since) if event[0] <= max(versions)]
+            if set(expected) - set(stream_events):
                 violated["reliable: a change was passed over"] += 1
-            if set(got) - set(truth.events(watcher, -1)):
+            if set(stream_events) - set(truth.events(watcher, -1)):
                 violated["reliable: an event came that did not happen"] += 1
         if began is not None and chain:
-            wanted = [event for event in truth.events(watcher, began) if event[0] <= max(e[0] for e in chain)]
-            if set(wanted) - set(chain):
+            expected = [event for event in truth.events(watcher, began) if event[0] <= max(e[0] for e in chain)]
+            if set(expected) - set(chain):
                 violated["resumable: a change was lost between two streams"] += 1
         if any(count > 1 for count in received.values()):
             violated["unique: an event came twice"] += 1

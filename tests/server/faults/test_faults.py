@@ -1,4 +1,4 @@
-"""A fault plan affects the matching requests and no others, in the same way each time."""
+"""Tests that a fault plan affects only the matching requests, in the same way each time."""
 
 import asyncio
 import json
@@ -24,16 +24,16 @@ class FaultyServer:
         path = f"{MAPS}/{name}" if name else MAPS
         data = json.dumps(body).encode() if body is not None else None
         headers = {"User-Agent": agent}
-        answer = await self.transport.request(
+        response = await self.transport.request(
             HttpRequest(method, path, query=query, headers=headers, body=data, timeout=timeout)
         )
-        return answer.status, json.loads(answer.body) if answer.body[:1] == b"{" else answer.body
+        return response.status, json.loads(response.body) if response.body[:1] == b"{" else response.body
 
-    async def create(self, name, **rest):
-        return await self.send("POST", body={"metadata": {"name": name}}, **rest)
+    async def create(self, name, **remainder):
+        return await self.send("POST", body={"metadata": {"name": name}}, **remainder)
 
-    async def put(self, name, value, **rest):
-        return await self.send("PUT", name, {"metadata": {"name": name}, "data": {"v": value}}, **rest)
+    async def put(self, name, value, **remainder):
+        return await self.send("PUT", name, {"metadata": {"name": name}, "data": {"v": value}}, **remainder)
 
     def exists(self, name):
         return self.server.store.table("", "configmaps").get("default", name) is not None
@@ -47,43 +47,43 @@ class FaultyServer:
 
 @in_virtual_time
 async def test_a_delay_comes_before_the_request_is_executed():
-    faulty = FaultyServer(Fault(delay=2.0, verb="create"))
-    sent = asyncio.create_task(faulty.create("a"))
+    faulty_server = FaultyServer(Fault(delay=2.0, verb="create"))
+    sent = asyncio.create_task(faulty_server.create("a"))
     await asyncio.sleep(1.9)
-    assert not faulty.exists("a")
+    assert not faulty_server.exists("a")
     assert (await sent)[0] == 201
-    assert faulty.now() == 2.0
+    assert faulty_server.now() == 2.0
 
 
 @in_virtual_time
 async def test_a_held_request_is_executed_although_its_client_gave_up():
-    faulty = FaultyServer(Fault(hold=60.0, verb="create", count=1))
+    faulty_server = FaultyServer(Fault(hold=60.0, verb="create", count=1))
     with pytest.raises(TimeoutError):
-        await faulty.create("a", timeout=5.0)
-    assert faulty.now() == 5.0
-    assert not faulty.exists("a")
+        await faulty_server.create("a", timeout=5.0)
+    assert faulty_server.now() == 5.0
+    assert not faulty_server.exists("a")
     await asyncio.sleep(56)
-    assert faulty.exists("a")
-    assert (await faulty.create("b"))[0] == 201
-    assert faulty.server.faults.counts == {"hold": 1}
+    assert faulty_server.exists("a")
+    assert (await faulty_server.create("b"))[0] == 201
+    assert faulty_server.server.faults.counts == {"hold": 1}
 
 
 @in_virtual_time
 async def test_an_in_process_request_times_out():
-    faulty = FaultyServer(Fault(delay=60.0, verb="create"))
+    faulty_server = FaultyServer(Fault(delay=60.0, verb="create"))
     with pytest.raises(TimeoutError):
-        await faulty.create("a", timeout=5.0)
+        await faulty_server.create("a", timeout=5.0)
     await asyncio.sleep(100)
-    assert not faulty.exists("a")
+    assert not faulty_server.exists("a")
 
 
 @pytest.mark.parametrize(("when", "exists"), [("before", False), ("after", True)])
 def test_a_dropped_connection_does_not_show_whether_the_write_happened(when, exists):
     async def main():
-        faulty = FaultyServer(Fault(drop=when, verb="create"))
+        faulty_server = FaultyServer(Fault(drop=when, verb="create"))
         with pytest.raises(ConnectionResetError):
-            await faulty.create("a")
-        assert faulty.exists("a") == exists
+            await faulty_server.create("a")
+        assert faulty_server.exists("a") == exists
 
     virtual.run(main())
 
@@ -94,8 +94,8 @@ def test_a_dropped_connection_does_not_show_whether_the_write_happened(when, exi
 )
 def test_an_injected_status_has_its_reason(code, reason):
     async def main():
-        faulty = FaultyServer(Fault(status=code, verb="get", kind="ConfigMap"))
-        status, body = await faulty.send("GET", "a")
+        faulty_server = FaultyServer(Fault(status=code, verb="get", kind="ConfigMap"))
+        status, body = await faulty_server.send("GET", "a")
         assert (status, body["kind"], body["code"], body["reason"]) == (code, "Status", code, reason)
 
     virtual.run(main())
@@ -103,32 +103,32 @@ def test_an_injected_status_has_its_reason(code, reason):
 
 @in_virtual_time
 async def test_an_injected_429_has_a_retry_after_header():
-    faulty = FaultyServer(Fault(status=429))
-    answer = await faulty.transport.request(HttpRequest("GET", MAPS))
-    assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
+    faulty_server = FaultyServer(Fault(status=429))
+    response = await faulty_server.transport.request(HttpRequest("GET", MAPS))
+    assert (response.status, response.headers["Retry-After"]) == (429, "1")
 
 
 def test_a_write_with_an_injected_504_may_have_happened():
     async def main(seed):
-        faulty = FaultyServer(Fault(status=504, verb="create"), seed=seed)
-        assert (await faulty.create("a"))[0] == 504
-        return faulty.exists("a")
+        faulty_server = FaultyServer(Fault(status=504, verb="create"), seed=seed)
+        assert (await faulty_server.create("a"))[0] == 504
+        return faulty_server.exists("a")
 
     assert {virtual.run(main(seed)) for seed in range(10)} == {True, False}
 
 
 @in_virtual_time
 async def test_an_injected_response_is_counted_once_in_the_metrics():
-    faulty = FaultyServer(
+    faulty_server = FaultyServer(
         Fault(status=409, verb="update", count=2), Fault(status=429, verb="list"), Fault(status=504, verb="create")
     )
     for _ in range(10):
-        await faulty.create("a")
+        await faulty_server.create("a")
     for _ in range(3):
-        await faulty.put("a", "x")
-    await faulty.send("GET")
-    total = faulty.server.metrics.total
-    assert faulty.exists("a")
+        await faulty_server.put("a", "x")
+    await faulty_server.send("GET")
+    total = faulty_server.server.metrics.total
+    assert faulty_server.exists("a")
     assert (total(verb="PUT", code="409"), total(verb="PUT", code="200")) == (2, 1)
     assert total(verb="LIST", resource="configmaps", code="429") == 1
     assert total(verb="POST", resource="configmaps") == total(verb="POST", resource="configmaps", code="504") == 10
@@ -136,30 +136,30 @@ async def test_an_injected_response_is_counted_once_in_the_metrics():
 
 @in_virtual_time
 async def test_a_fault_affects_only_matching_requests():
-    faulty = FaultyServer(
+    faulty_server = FaultyServer(
         Fault(status=503, verb=("update", "patch"), user_agent="kubectl/*"),
         Fault(status=409, verb="create", kind="widgets.example.com"),
         Fault(status=500, kind="Secret"),
     )
-    assert (await faulty.create("a", agent="kubectl/v1"))[0] == 201
-    assert (await faulty.put("a", "1", agent="other"))[0] == 200
-    assert (await faulty.put("a", "1", agent="kubectl/v1"))[0] == 503
-    assert (await faulty.transport.request(HttpRequest("GET", "/api/v1/secrets"))).status == 500
-    assert (await faulty.transport.request(HttpRequest("GET", "/version"))).status == 200
-    assert faulty.faults.counts == {"503": 1, "500": 1}
+    assert (await faulty_server.create("a", agent="kubectl/v1"))[0] == 201
+    assert (await faulty_server.put("a", "1", agent="other"))[0] == 200
+    assert (await faulty_server.put("a", "1", agent="kubectl/v1"))[0] == 503
+    assert (await faulty_server.transport.request(HttpRequest("GET", "/api/v1/secrets"))).status == 500
+    assert (await faulty_server.transport.request(HttpRequest("GET", "/version"))).status == 200
+    assert faulty_server.faults.counts == {"503": 1, "500": 1}
 
 
 @in_virtual_time
 async def test_count_bounds_how_often_a_fault_applies():
-    faulty = FaultyServer(Fault(status=409, verb="update", count=2))
-    await faulty.create("a")
-    assert [(await faulty.put("a", str(i)))[0] for i in range(4)] == [409, 409, 200, 200]
+    faulty_server = FaultyServer(Fault(status=409, verb="update", count=2))
+    await faulty_server.create("a")
+    assert [(await faulty_server.put("a", str(i)))[0] for i in range(4)] == [409, 409, 200, 200]
 
 
 def test_random_faults_follow_from_the_seed():
     async def main(seed):
-        faulty = FaultyServer(Fault(status=500, probability=0.5), seed=seed)
-        return [(await faulty.send("GET"))[0] for _ in range(40)]
+        faulty_server = FaultyServer(Fault(status=500, probability=0.5), seed=seed)
+        return [(await faulty_server.send("GET"))[0] for _ in range(40)]
 
     first = virtual.run(main(1))
     assert set(first) == {200, 500}
@@ -169,22 +169,22 @@ def test_random_faults_follow_from_the_seed():
 
 @in_virtual_time
 async def test_a_watch_is_cut_after_the_given_seconds():
-    faulty = FaultyServer(Fault(cut=(5, 9)))
-    stream = await faulty.watch(resourceVersion=str(faulty.server.store.version))
-    await faulty.create("a")
+    faulty_server = FaultyServer(Fault(cut=(5, 9)))
+    stream = await faulty_server.watch(resourceVersion=str(faulty_server.server.store.version))
+    await faulty_server.create("a")
     assert json.loads(await stream.read())["type"] == "ADDED"
     with pytest.raises(ConnectionResetError):
         await stream.read()
-    assert 5 <= faulty.now() <= 9
+    assert 5 <= faulty_server.now() <= 9
 
 
 @in_virtual_time
 async def test_cut_breaks_all_open_watches():
-    faulty = FaultyServer()
-    streams = [await faulty.watch(resourceVersion=str(faulty.server.store.version)) for _ in range(3)]
+    faulty_server = FaultyServer()
+    streams = [await faulty_server.watch(resourceVersion=str(faulty_server.server.store.version)) for _ in range(3)]
     reads = [asyncio.create_task(stream.read()) for stream in streams[:2]]
     await asyncio.sleep(1)
-    faulty.faults.cut()
+    faulty_server.faults.cut()
     for read in (*reads, streams[2].read()):
         with pytest.raises(ConnectionResetError):
             await read
@@ -192,8 +192,8 @@ async def test_cut_breaks_all_open_watches():
 
 @in_virtual_time
 async def test_an_injected_410_of_a_watch_is_an_error_event():
-    faulty = FaultyServer(Fault(status=410, verb="watch"))
-    stream = await faulty.watch(resourceVersion=str(faulty.server.store.version))
+    faulty_server = FaultyServer(Fault(status=410, verb="watch"))
+    stream = await faulty_server.watch(resourceVersion=str(faulty_server.server.store.version))
     event = json.loads(await stream.read())
     assert (stream.status, event["type"], event["object"]["code"]) == (200, "ERROR", 410)
     assert await stream.read() == b""
@@ -201,54 +201,58 @@ async def test_an_injected_410_of_a_watch_is_an_error_event():
 
 @in_virtual_time
 async def test_a_lagging_replica_serves_reads_that_may_be_stale():
-    faulty = FaultyServer(Fault(stale=10, user_agent="test"))
-    _, created = await faulty.create("a")
+    faulty_server = FaultyServer(Fault(stale=10, user_agent="test"))
+    _, created = await faulty_server.create("a")
     await asyncio.sleep(20)
-    _, new = await faulty.put("a", "1")
-    await faulty.create("b")
+    _, new = await faulty_server.put("a", "1")
+    await faulty_server.create("b")
     old, new = created["metadata"]["resourceVersion"], new["metadata"]["resourceVersion"]
-    assert (await faulty.send("GET", "a", resourceVersion="0"))[1]["metadata"]["resourceVersion"] == old
-    assert (await faulty.send("GET", "b", resourceVersion="0"))[0] == 404
-    stale = (await faulty.send("GET", resourceVersion="0"))[1]
+    assert (await faulty_server.send("GET", "a", resourceVersion="0"))[1]["metadata"]["resourceVersion"] == old
+    assert (await faulty_server.send("GET", "b", resourceVersion="0"))[0] == 404
+    stale = (await faulty_server.send("GET", resourceVersion="0"))[1]
     assert (stale["metadata"]["resourceVersion"], [item["metadata"]["name"] for item in stale["items"]]) == (old, ["a"])
-    fresh = (await faulty.send("GET", "a"))[1]["metadata"]["resourceVersion"]
+    fresh = (await faulty_server.send("GET", "a"))[1]["metadata"]["resourceVersion"]
     assert fresh == new, "a read that asks for no version is never stale"
-    assert len((await faulty.send("GET"))[1]["items"]) == 2
+    assert len((await faulty_server.send("GET"))[1]["items"]) == 2
     await asyncio.sleep(10)
-    assert (await faulty.send("GET", "a", resourceVersion="0"))[1]["metadata"]["resourceVersion"] == new
+    assert (await faulty_server.send("GET", "a", resourceVersion="0"))[1]["metadata"]["resourceVersion"] == new
 
 
 @in_virtual_time
 async def test_a_read_waits_for_a_lagging_replica_up_to_a_timeout():
-    faulty = FaultyServer(Fault(stale=10))
-    _, created = await faulty.create("a")
+    faulty_server = FaultyServer(Fault(stale=10))
+    _, created = await faulty_server.create("a")
     version = created["metadata"]["resourceVersion"]
-    status, body = await faulty.send("GET", "a", resourceVersion=version)
-    assert (status, body["details"]["causes"][0]["reason"], faulty.now()) == (504, "ResourceVersionTooLarge", 3.0)
+    status, body = await faulty_server.send("GET", "a", resourceVersion=version)
+    assert (status, body["details"]["causes"][0]["reason"], faulty_server.now()) == (
+        504,
+        "ResourceVersionTooLarge",
+        3.0,
+    )
     await asyncio.sleep(5)
-    status, body = await faulty.send("GET", "a", resourceVersion=version)
-    assert (status, faulty.now()) == (200, 10.0)
+    status, body = await faulty_server.send("GET", "a", resourceVersion=version)
+    assert (status, faulty_server.now()) == (200, 10.0)
 
 
 @in_virtual_time
 async def test_a_lagging_replica_delays_watch_events():
-    faulty = FaultyServer(Fault(stale=10, verb="watch"))
-    await faulty.create("a")
+    faulty_server = FaultyServer(Fault(stale=10, verb="watch"))
+    await faulty_server.create("a")
     await asyncio.sleep(20)
-    await faulty.create("b")
-    stream = await faulty.watch(resourceVersion="0")
+    await faulty_server.create("b")
+    stream = await faulty_server.watch(resourceVersion="0")
     assert json.loads(await stream.read())["object"]["metadata"]["name"] == "a"
     assert json.loads(await stream.read())["object"]["metadata"]["name"] == "b"
-    assert faulty.now() == 30
+    assert faulty_server.now() == 30
     await stream.close()
 
 
 @in_virtual_time
 async def test_without_a_plan_no_fault_is_injected():
-    faulty = FaultyServer(Fault(status=500))
-    assert (await faulty.send("GET"))[0] == 500
-    faulty.server.inject(None)
-    assert (await faulty.send("GET"))[0] == 200
+    faulty_server = FaultyServer(Fault(status=500))
+    assert (await faulty_server.send("GET"))[0] == 500
+    faulty_server.server.inject(None)
+    assert (await faulty_server.send("GET"))[0] == 200
 
 
 PLAN = """

@@ -1,4 +1,4 @@
-"""`has_fractions` finds every unusual number in a body, however the body is formatted."""
+"""Tests that `has_fractions` finds every unusual number in a body, in any formatting."""
 
 import json
 

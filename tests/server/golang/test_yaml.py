@@ -1,4 +1,4 @@
-"""YAML as a real server reads it."""
+"""Tests that YAML is read as a real server reads it."""
 
 import pytest
 

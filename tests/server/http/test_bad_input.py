@@ -1,4 +1,4 @@
-"""Malformed requests get the same error from both servers, and neither hangs."""
+"""Tests that both servers reject malformed requests with the same error, and that neither hangs."""
 
 import asyncio
 import contextlib
@@ -31,22 +31,24 @@ CODES = {"another type": 415, "too large": 413}
 async def test_a_malformed_body_gets_the_same_code_from_both_servers(api, name):
     body, kind = BAD[name]
     path = f"/api/v1/namespaces/{api.namespace}/configmaps"
-    answer = await api.transport().request(
+    response = await api.transport().request(
         HttpRequest("POST", path, headers={"Content-Type": kind}, body=body, timeout=20)
     )
-    assert (answer.status, json.loads(answer.body)["code"]) == (CODES.get(name, 400), CODES.get(name, 400))
+    assert (response.status, json.loads(response.body)["code"]) == (CODES.get(name, 400), CODES.get(name, 400))
 
 
 async def test_an_incomplete_request_does_not_block_other_requests(api):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     host, port = api.url.removeprefix("https://").split(":")
-    _, half = await asyncio.open_connection(host, int(port), ssl=context)
+    _, incomplete_writer = await asyncio.open_connection(host, int(port), ssl=context)
     path = f"/api/v1/namespaces/{api.namespace}/configmaps"
-    half.write(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n".encode() + b'{"metadata":')
-    await half.drain()
-    answer = await api.transport().request(HttpRequest("GET", path, timeout=20))
-    assert json.loads(answer.body)["items"] == []
-    half.close()
+    incomplete_writer.write(
+        f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n".encode() + b'{"metadata":'
+    )
+    await incomplete_writer.drain()
+    response = await api.transport().request(HttpRequest("GET", path, timeout=20))
+    assert json.loads(response.body)["items"] == []
+    incomplete_writer.close()
     with contextlib.suppress(ssl.SSLError):  # it may have answered after all
-        await half.wait_closed()
+        await incomplete_writer.wait_closed()

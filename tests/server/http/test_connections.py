@@ -1,4 +1,4 @@
-"""HTTP connections over a fake transport, in virtual time."""
+"""Tests of HTTP connections over a fake transport, in virtual time."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Transport:
-    """A fake transport that records what is written. Like uvloop's, it is not an asyncio.Transport."""
+    """A fake transport that records the written bytes. Like uvloop's, it is not an asyncio.Transport."""
 
     def __init__(self, protocol):
         self.protocol, self.sent, self.closed, self.reading = protocol, b"", False, True

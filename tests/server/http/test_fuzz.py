@@ -1,4 +1,4 @@
-"""Fuzzing: corrupted requests never cause an internal error.
+"""Tests that corrupted requests never cause an internal error.
 
 The requests are the same on every machine. FAIRLEAD_FUZZ_SECONDS makes the test run longer, FAIRLEAD_FUZZ_SEED changes
 the seed (0). A failure names the request.
@@ -105,7 +105,7 @@ def corrupt(value, rng):
         at = rng.randrange(len(value))
         if rng.random() < 0.2:
             return [*value, rng.choice([*value, *WRONG])]
-        return [corrupt(one, rng) if index == at else one for index, one in enumerate(value)]
+        return [corrupt(item, rng) if index == at else item for index, item in enumerate(value)]
     if rng.random() < 0.2:
         return {**value, rng.choice(KEYS): rng.choice(WRONG)}
     key = rng.choice(list(value))
@@ -132,11 +132,11 @@ def random_request(path, obj, rng):
     if kind == "PUT":
         return "PUT", target, query, rng.choice(["application/json", "application/yaml"]), document
     if kind == "JSON":
-        known = [*pointers(obj), "/metadata/finalizers/-", "x", "/~", "/a/b/c"]
+        pointers_in_object = [*pointers(obj), "/metadata/finalizers/-", "x", "/~", "/a/b/c"]
         operations = []
         for _ in range(rng.randrange(1, 4)):
-            one = {"op": rng.choice(OPERATIONS), "path": rng.choice(known)}
-            operations.append({**one, "from": rng.choice(known), "value": rng.choice(WRONG)})
+            item = {"op": rng.choice(OPERATIONS), "path": rng.choice(pointers_in_object)}
+            operations.append({**item, "from": rng.choice(pointers_in_object), "value": rng.choice(WRONG)})
         return "PATCH", target, query, "application/json-patch+json", operations
     return "PATCH", target, {**query, "fieldManager": [rng.choice("mn")]}, rng.choice(PATCHES), document
 
@@ -149,19 +149,19 @@ def test_a_corrupted_request_never_causes_an_internal_error():
         if sent % 50 == 0:
             send(server, "POST", DEFINITIONS, {}, "application/json", DEFINITION)
         path = rng.choice(list(OBJECTS))
-        api_version, kind, rest = OBJECTS[path]
+        api_version, kind, remainder = OBJECTS[path]
         name = "knabs.example.com" if kind == DEFINITION["kind"] else "a"
-        obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "labels": {"l": "m"}}, **rest}
+        obj = {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "labels": {"l": "m"}}, **remainder}
         send(server, "POST", path, {}, "application/json", obj)
         request = random_request(path, obj, rng)
         start = time.process_time()
-        answer = send(server, *request)
-        took = time.process_time() - start
+        response = send(server, *request)
+        cpu_seconds = time.process_time() - start
         sent += 1
         failure = (SEED, sent, request)
-        assert not isinstance(answer, StreamingResponse)
-        assert not FAULT.search(answer.body), (failure, answer.body)
-        assert took < LONG, (failure, took)
+        assert not isinstance(response, StreamingResponse)
+        assert not FAULT.search(response.body), (failure, response.body)
+        assert cpu_seconds < LONG, (failure, cpu_seconds)
         if sent % 50 == 0:
             assert send(server, "GET", "/api/v1/namespaces", {}, "application/json", None).status == 200
             send(server, "DELETE", path, {}, "application/json", None)

@@ -1,4 +1,4 @@
-"""The parser returns the same requests however the bytes are split, and rejects ambiguous ones."""
+"""Tests that the parser returns the same requests for any split of the bytes, and rejects ambiguous requests."""
 
 import gc
 import itertools

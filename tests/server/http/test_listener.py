@@ -1,4 +1,4 @@
-"""The listener and the in-process transport serve the same objects; `fairlead serve` starts and stops."""
+"""Tests that the listener and the in-process transport serve the same objects, and of `fairlead serve`."""
 
 import base64
 import json
@@ -39,9 +39,9 @@ async def test_an_object_created_in_process_is_watched_over_http():
 
 async def test_a_request_with_a_wrong_token_gets_401():
     server = Server(tokens=["t"])
-    reply = await server.transport("wrong").request(HttpRequest("GET", "/healthz"))
-    assert reply.status == 401
-    assert json.loads(reply.body)["reason"] == "Unauthorized"
+    response = await server.transport("wrong").request(HttpRequest("GET", "/healthz"))
+    assert response.status == 401
+    assert json.loads(response.body)["reason"] == "Unauthorized"
 
 
 @pytest.mark.parametrize(("tls", "tokens"), [(False, ["t"]), (True, [])])
@@ -52,8 +52,8 @@ async def test_a_public_address_needs_tls_and_a_token(tls, tokens):
 
 async def test_resource_versions_start_above_100():
     server = Server(World())
-    reply = await server.transport().request(HttpRequest("GET", "/api/v1/namespaces/default"))
-    assert int(json.loads(reply.body)["metadata"]["resourceVersion"]) > 100
+    response = await server.transport().request(HttpRequest("GET", "/api/v1/namespaces/default"))
+    assert int(json.loads(response.body)["metadata"]["resourceVersion"]) > 100
 
 
 @pytest.mark.smoke
@@ -74,9 +74,9 @@ def test_serve_prints_its_address_and_stops_on_sigterm(tmp_path):
             version_request = urllib.request.Request(f"{url}/version", headers={"Authorization": f"Bearer {token}"})
             with urllib.request.urlopen(version_request, context=context) as response:
                 assert json.load(response)["major"] == "1"
-            with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+            with pytest.raises(urllib.error.HTTPError, match="401") as rejection:
                 urllib.request.urlopen(f"{url}/api", context=context)
-            refused.value.close()
+            rejection.value.close()
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(5) == 0
@@ -84,7 +84,7 @@ def test_serve_prints_its_address_and_stops_on_sigterm(tmp_path):
 
 def test_serve_rejects_a_public_address_without_tls_in_one_line():
     command = [sys.executable, "-m", "fairlead", "serve", "--listen", "0.0.0.0:0", "--no-tls"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    assert done.returncode == 2
-    assert "only with TLS and a token" in done.stderr
-    assert "Traceback" not in done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert completed.returncode == 2
+    assert "only with TLS and a token" in completed.stderr
+    assert "Traceback" not in completed.stderr

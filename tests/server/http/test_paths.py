@@ -1,4 +1,4 @@
-"""Unusual paths and credentials: both servers send the same response, byte for byte."""
+"""Tests that both servers send the same response to unusual paths and credentials."""
 
 import asyncio
 import http.client
@@ -91,7 +91,7 @@ CREDENTIALS = {
 
 
 def ask(api, method, path, credential=None):
-    """Send a request without a client that would normalize its path."""
+    """Send a request over a plain connection, because a client would normalize the path."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     connection = http.client.HTTPSConnection(urlsplit(api.url).netloc, context=context, timeout=20)
@@ -124,12 +124,12 @@ async def kind(api):
 @pytest.mark.timeout(60)
 async def test_unusual_paths_get_the_same_response_from_both_servers(api):
     await kind(api)
-    wrong = []
+    differences = []
     for request_line, status, message in ANSWERS:
         response = await asyncio.to_thread(ask, api, *request_line.split())
         if response != (status, message):
-            wrong.append((request_line, response, (status, message)))
-    assert not wrong
+            differences.append((request_line, response, (status, message)))
+    assert not differences
 
 
 @pytest.mark.parametrize("credential", CREDENTIALS)

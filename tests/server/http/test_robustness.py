@@ -1,4 +1,4 @@
-"""Malformed input gets a 4xx with a reason (or the plain 500 of a real server), and the server keeps serving."""
+"""Tests that malformed input gets a 4xx with a reason, or a real server's plain 500, and the server keeps serving."""
 
 import json
 import logging
@@ -66,8 +66,8 @@ BOMB = b"a: &a [x,x,x,x,x,x,x,x,x]\n" + b"".join(
 )
 def test_a_malformed_body_is_rejected_with_a_status(body, kind, code):
     server = create_server()
-    answer = send(server, "POST", MAPS, body, kind)
-    assert (answer.status, json.loads(answer.body)["code"]) == (code, code)
+    response = send(server, "POST", MAPS, body, kind)
+    assert (response.status, json.loads(response.body)["code"]) == (code, code)
     assert send(server, "GET", f"{MAPS}/a").status == 200
 
 
@@ -107,17 +107,17 @@ def test_no_body_causes_an_internal_error(method, kind, body):
     try:
         send(FUZZED, "POST", MAPS, b'{"metadata":{"name":"a"}}')
         path = MAPS if method == "POST" else f"{MAPS}/a"
-        answer = send(FUZZED, method, path, body, kind, fieldManager="m")
+        response = send(FUZZED, method, path, body, kind, fieldManager="m")
     finally:
         logging.disable(logging.NOTSET)
-    if answer.status >= 500:  # only what a real server leaves unclassified too
-        assert "reason" not in json.loads(answer.body), answer.body
+    if response.status >= 500:  # only what a real server leaves unclassified too
+        assert "reason" not in json.loads(response.body), response.body
     assert send(FUZZED, "GET", MAPS).status == 200
 
 
 @settings(max_examples=200, deadline=None)
 @given(path=st.text(alphabet="/apisv1namespaceconfigmaps.%2e:?", max_size=40))
 def test_no_path_causes_an_internal_error(path):
-    answer = send(FUZZED, "GET", "/" + path)
-    if answer.status >= 500:  # a namespace '..' is, on a real server too
-        assert "reason" not in json.loads(answer.body), answer.body
+    response = send(FUZZED, "GET", "/" + path)
+    if response.status >= 500:  # a namespace '..' is, on a real server too
+        assert "reason" not in json.loads(response.body), response.body

@@ -1,4 +1,4 @@
-"""OpenAPI documents equal the real server's for built-in kinds and follow the definition of custom ones."""
+"""Tests that OpenAPI documents equal a real server's for built-in kinds, and follow the CRD of custom kinds."""
 
 import json
 import re
@@ -11,9 +11,9 @@ from fairlead.server.app import Server
 
 
 async def get(api, path, accept="application/json"):
-    reply = await api.transport().request(HttpRequest("GET", path, headers={"Accept": accept}))
-    assert reply.status == 200, reply.body
-    return json.loads(reply.body)
+    response = await api.transport().request(HttpRequest("GET", path, headers={"Accept": accept}))
+    assert response.status == 200, response.body
+    return json.loads(response.body)
 
 
 def strip(schema):
@@ -35,15 +35,15 @@ def strip(schema):
 @pytest.mark.parametrize("group", ["api/v1", "apis/apps/v1", "apis/rbac.authorization.k8s.io/v1", "apis/batch/v1"])
 async def test_schemas_of_built_in_types_equal_the_real_servers(api, group):
     server = Server(World())
-    ours = json.loads((await server.transport().request(HttpRequest("GET", f"/openapi/v3/{group}"))).body)[
+    embedded_schemas = json.loads((await server.transport().request(HttpRequest("GET", f"/openapi/v3/{group}"))).body)[
         "components"
     ]["schemas"]
-    theirs = (await get(api, f"/openapi/v3/{group}"))["components"]["schemas"]
+    real_schemas = (await get(api, f"/openapi/v3/{group}"))["components"]["schemas"]
     raw = "io.k8s.apimachinery.pkg.runtime.RawExtension"
     differing = []
-    for name, schema in ours.items():
+    for name, schema in embedded_schemas.items():
         expected = json.loads(
-            json.dumps(strip(theirs[name])).replace(f'"$ref": "#/components/schemas/{raw}"', '"type": "object"')
+            json.dumps(strip(real_schemas[name])).replace(f'"$ref": "#/components/schemas/{raw}"', '"type": "object"')
         )
         if strip(schema) != expected:
             differing.append(name)
@@ -53,11 +53,11 @@ async def test_schemas_of_built_in_types_equal_the_real_servers(api, group):
 async def test_every_reference_in_every_document_resolves():
     server = Server(World())
     index = json.loads((await server.transport().request(HttpRequest("GET", "/openapi/v3"))).body)
-    for where in index["paths"].values():
-        path = where["serverRelativeURL"].partition("?")[0]
+    for document in index["paths"].values():
+        path = document["serverRelativeURL"].partition("?")[0]
         text = (await server.transport().request(HttpRequest("GET", path))).body.decode()
-        known = json.loads(text)["components"]["schemas"]
-        assert not set(re.findall(r'"#/components/schemas/([^"]+)"', text)) - set(known)
+        schemas = json.loads(text)["components"]["schemas"]
+        assert not set(re.findall(r'"#/components/schemas/([^"]+)"', text)) - set(schemas)
     text = (await server.transport().request(HttpRequest("GET", "/openapi/v2"))).body.decode()
     assert not set(re.findall(r'"#/definitions/([^"]+)"', text)) - set(json.loads(text)["definitions"])
 
@@ -82,7 +82,7 @@ async def test_hash_of_a_group_changes_with_its_definition():
     patch = [{"op": "add", "path": "/spec/names/shortNames", "value": ["wd"]}]
     headers = {"Content-Type": "application/json-patch+json"}
     body = json.dumps(patch).encode()
-    reply = await transport.request(HttpRequest("PATCH", f"{path}/widgets.example.com", headers=headers, body=body))
-    assert reply.status == 200
+    response = await transport.request(HttpRequest("PATCH", f"{path}/widgets.example.com", headers=headers, body=body))
+    assert response.status == 200
     assert before is not None
     assert await hashed() != before

@@ -1,4 +1,4 @@
-"""Server-side apply: merging, conflicts and pruning."""
+"""Tests of server-side apply: merging, conflicts and pruning."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Field ownership after creates, replaces and patches."""
+"""Tests of field ownership after creates, replaces and patches."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Schemas and a recorder of writes for the tests of ownership."""
+"""Schemas, and an object with managed fields, for the tests of ownership."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def spec(**fields: Node) -> Node:
 
 
 class Kind:
-    """The versions of one kind. Conversion changes only the apiVersion."""
+    """A kind with several versions. Conversion changes only the apiVersion."""
 
     def __init__(self, kind: str = "Widget", **versions: Node) -> None:
         self.kind = kind
@@ -52,7 +52,7 @@ class Kind:
 
 
 class TrackedObject:
-    """One object with its managed fields, and the writes of several managers."""
+    """One object with its managed fields, which several managers write."""
 
     def __init__(self, kind: Kind, version: str = "v1") -> None:
         self.kind = kind

@@ -1,4 +1,4 @@
-"""JSON patch behaves like the real server's library and changes nothing in place."""
+"""Tests that a JSON patch behaves like the library of a real server and does not modify its input."""
 
 import contextlib
 import copy

@@ -1,4 +1,4 @@
-"""Rejected patches of built-in kinds: the embedded and the real server return the same message."""
+"""Tests that both servers return the same message for rejected patches of built-in kinds."""
 
 import json
 
@@ -70,22 +70,22 @@ async def deployments(api):
 
     async def send(method, name, content_type, body, **query):
         headers = {"Content-Type": content_type}
-        reply = await transport.request(
+        response = await transport.request(
             HttpRequest(method, path + name, query=query, headers=headers, body=json.dumps(body).encode())
         )
-        return reply.status, json.loads(reply.body)
+        return response.status, json.loads(response.body)
 
     assert (await send("POST", "", "application/json", body))[0] == 201
     return send
 
 
 async def test_invalid_strategic_patch_returns_the_real_servers_message(deployments):
-    wrong = []
+    differences = []
     for patch, status, message in REJECTED:
-        got, answer = await deployments("PATCH", "/a", STRATEGIC, patch, dryRun="All")
-        if (got, answer.get("message")) != (status, message):
-            wrong.append((patch, got, answer.get("message"), status, message))
-    assert not wrong
+        actual_status, answer = await deployments("PATCH", "/a", STRATEGIC, patch, dryRun="All")
+        if (actual_status, answer.get("message")) != (status, message):
+            differences.append((patch, actual_status, answer.get("message"), status, message))
+    assert not differences
 
 
 async def test_strategic_patch_may_name_any_kind_and_version(deployments):
@@ -95,7 +95,7 @@ async def test_strategic_patch_may_name_any_kind_and_version(deployments):
 
 
 async def test_error_shows_unchanged_fields_in_the_order_of_the_go_type(deployments):
-    """The fields that the patch changed are sorted by name."""
+    """Tests the order of fields in an error: changed fields are sorted by name."""
     status, answer = await deployments("PATCH", "/a", MERGE, {"metadata": {"labels": {"x": 5}}}, dryRun="All")
     assert status == 422
     message = answer["message"]

@@ -1,4 +1,4 @@
-"""Differential test: every built-in kind, filled with random values and encoded by k8s.io/api, decodes as in Go."""
+"""Tests that every built-in kind, encoded with random values by k8s.io/api, is decoded as in Go."""
 
 import base64
 import json
@@ -40,8 +40,8 @@ def schema(api_version: str, kind: str) -> Any:
     return builtin.schema_of_kind(group, version, kind)
 
 
-def ours(body: bytes, api_version: str, kind: str) -> Any:
-    """Return the object that the server decodes, or its error message."""
+def decode_embedded(body: bytes, api_version: str, kind: str) -> Any:
+    """Return the object that the embedded server decodes, or its error message."""
     try:
         unwrapped = protobuf.unwrap(body, api_version, kind)
         obj = unwrapped.object()
@@ -50,7 +50,7 @@ def ours(body: bytes, api_version: str, kind: str) -> Any:
         return str(error)
 
 
-def real(answer: Any) -> Any:
+def normalize_go_answer(answer: Any) -> Any:
     """Return Go's object without the nulls of nil pointers, or its error message."""
     if "error" in answer:
         return answer["error"]
@@ -64,28 +64,30 @@ def real(answer: Any) -> Any:
 @pytest.mark.parametrize(("api_version", "kind"), KINDS, ids=lambda part: part)
 def test_object_decodes_as_in_go(oracle: Oracle, api_version: str, kind: str) -> None:
     for seed in range(SEEDS):
-        answer = oracle.ask({"apiVersion": api_version, "kind": kind, "seed": seed})
-        assert "error" not in answer, answer["error"]
-        assert ours(base64.b64decode(answer["body"]), api_version, kind) == real(answer), f"seed {seed}"
+        response = oracle.ask({"apiVersion": api_version, "kind": kind, "seed": seed})
+        assert "error" not in response, response["error"]
+        assert decode_embedded(base64.b64decode(response["body"]), api_version, kind) == normalize_go_answer(
+            response
+        ), f"seed {seed}"
 
 
 @pytest.mark.parametrize(("api_version", "kind"), KINDS, ids=lambda part: part)
 def test_broken_bytes_raise_the_same_error_as_in_go(oracle: Oracle, api_version: str, kind: str) -> None:
     rng = random.Random(f"{api_version}/{kind}")
     for seed in range(SEEDS):
-        whole = base64.b64decode(oracle.ask({"apiVersion": api_version, "kind": kind, "seed": seed})["body"])
-        start = 7 + whole[5]  # The offset after the type in the envelope.
+        encoded = base64.b64decode(oracle.ask({"apiVersion": api_version, "kind": kind, "seed": seed})["body"])
+        start = 7 + encoded[5]  # The offset after the type in the envelope.
         for _ in range(20):
-            broken = bytearray(whole)
+            broken = bytearray(encoded)
             for _ in range(rng.randint(1, 3)):
                 broken[rng.randrange(start, len(broken))] = rng.randrange(256)
             if rng.random() < 0.3:
                 del broken[rng.randrange(start, len(broken)) :]
             body = bytes(broken)
-            answer = oracle.ask({"apiVersion": api_version, "kind": kind, "body": base64.b64encode(body).decode()})
-            theirs, mine = real(answer), ours(body, api_version, kind)
-            if isinstance(theirs, str) and (
-                theirs.startswith(LATER) or (isinstance(mine, str) and mine.startswith(LATER))
+            response = oracle.ask({"apiVersion": api_version, "kind": kind, "body": base64.b64encode(body).decode()})
+            go_result, embedded_result = normalize_go_answer(response), decode_embedded(body, api_version, kind)
+            if isinstance(go_result, str) and (
+                go_result.startswith(LATER) or (isinstance(embedded_result, str) and embedded_result.startswith(LATER))
             ):
                 continue
-            assert mine == theirs, body.hex()
+            assert embedded_result == go_result, body.hex()

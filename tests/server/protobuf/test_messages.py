@@ -1,4 +1,4 @@
-"""Built-in objects sent as protobuf, as typed Go clients do. The error messages are a real server's."""
+"""Tests of built-in objects sent as protobuf, as typed Go clients send them, with a real server's error messages."""
 
 import json
 
@@ -23,11 +23,11 @@ def field(number, value):
 
 
 def varint(value):
-    out = b""
+    encoded = b""
     while value > 0x7F:
-        out += bytes([value & 0x7F | 0x80])
+        encoded += bytes([value & 0x7F | 0x80])
         value >>= 7
-    return out + bytes([value])
+    return encoded + bytes([value])
 
 
 def envelope(api_version, kind, raw):
@@ -68,8 +68,8 @@ def test_repeated_message_is_merged_and_numbers_may_be_packed():
 
 
 def test_config_map_is_created_updated_and_deleted():
-    answer = send("POST", MAPS, envelope("v1", "ConfigMap", CONFIG_MAP))
-    assert (answer.status, json.loads(answer.body)["data"]) == (201, {"k": "v"})
+    response = send("POST", MAPS, envelope("v1", "ConfigMap", CONFIG_MAP))
+    assert (response.status, json.loads(response.body)["data"]) == (201, {"k": "v"})
     assert send("PUT", f"{MAPS}/a", envelope("v1", "ConfigMap", METADATA)).status == 200
     options = envelope("v1", "DeleteOptions", field(2, field(1, "another")))
     assert send("DELETE", f"{MAPS}/a", options).status == 409
@@ -127,9 +127,9 @@ def test_invalid_object_returns_the_real_servers_message(body, message):
 
 def test_invalid_delete_options_return_the_real_servers_message():
     assert status_and_message(send("DELETE", f"{MAPS}/none", b"junk")) == (400, NO_PREFIX)
-    wrong = envelope("v1", "DeleteOptions", b"\x0c")
+    invalid_options = envelope("v1", "DeleteOptions", b"\x0c")
     message = "proto: DeleteOptions: wiretype end group for non-group"
-    assert status_and_message(send("DELETE", f"{MAPS}/none", wrong)) == (400, message)
+    assert status_and_message(send("DELETE", f"{MAPS}/none", invalid_options)) == (400, message)
     assert send("DELETE", f"{MAPS}/none", envelope("apps/v1", "DeleteOptions", b"")).status == 404
 
 

@@ -1,4 +1,4 @@
-"""Conversion of HorizontalPodAutoscalers between autoscaling/v1 and v2."""
+"""Tests of the conversion of HorizontalPodAutoscalers between autoscaling/v1 and v2."""
 
 import pytest
 
@@ -44,8 +44,8 @@ def test_v1_stores_behavior_and_conditions_in_annotations():
         "scaleUp": {"stabilizationWindowSeconds": 3, "policies": [{"type": "Pods", "value": 4, "periodSeconds": 60}]}
     }
     status = {"conditions": [{"type": "AbleToScale", "status": "True"}]}
-    whole = autoscaler("v2", {"metrics": [CPU], "behavior": behavior}, status)
-    assert to_v2(to_v1(whole)) == whole
+    v2_autoscaler = autoscaler("v2", {"metrics": [CPU], "behavior": behavior}, status)
+    assert to_v2(to_v1(v2_autoscaler)) == v2_autoscaler
 
 
 def test_unparsable_annotation_is_dropped():

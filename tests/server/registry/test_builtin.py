@@ -62,9 +62,9 @@ def test_deployment_defaults_reach_its_containers():
 def test_defaults_are_idempotent():
     resource = RESOURCES["apps", "Deployment"]
     obj = create("apps", "Deployment", spec={"selector": SELECTOR, "template": TEMPLATE})
-    again = resource.default(codec.decode(resource.schema, obj).object)
-    assert again == obj
-    assert resource.default(again) is again
+    defaulted_twice = resource.default(codec.decode(resource.schema, obj).object)
+    assert defaulted_twice == obj
+    assert resource.default(defaulted_twice) is defaulted_twice
 
 
 def test_defaults_keep_an_explicit_zero():

@@ -1,4 +1,4 @@
-"""The fields that a server sets on create. Each row is true of the embedded and of the real server."""
+"""Tests of the fields that a server sets on create. Both servers must agree with each row of the tables."""
 
 from .objects import CLAIM, POD, claim_template, collection_path, container, new_object, pod_template, send, spec
 

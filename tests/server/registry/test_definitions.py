@@ -108,10 +108,10 @@ def test_unknown_format_returns_a_warning():
     assert CRD.warn(obj, None) == ['unrecognized format "made-up"']
 
 
-@pytest.mark.parametrize(("versions", "shown"), [(None, "null"), ([], "[]")])
-def test_definition_without_versions_is_rejected(versions, shown):
+@pytest.mark.parametrize(("versions", "shown_versions"), [(None, "null"), ([], "[]")])
+def test_definition_without_versions_is_rejected(versions, shown_versions):
     assert errors(definition(versions=versions)) == [
-        f"spec.versions: Invalid value: {shown}: must have exactly one version marked as storage version",
+        f"spec.versions: Invalid value: {shown_versions}: must have exactly one version marked as storage version",
         "status.storedVersions: Invalid value: null: must have at least one stored version",
     ]
 
@@ -143,5 +143,5 @@ def test_conversion_requires_a_strategy():
 
 
 def test_int_or_string_by_any_of_requires_the_keyword():
-    found = schema_errors({"anyOf": [{"type": "integer"}, {"type": "string"}]})
-    assert found == [f"{X}.type: Required value: must not be empty for specified object fields"]
+    errors = schema_errors({"anyOf": [{"type": "integer"}, {"type": "string"}]})
+    assert errors == [f"{X}.type: Required value: must not be empty for specified object fields"]

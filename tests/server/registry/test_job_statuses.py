@@ -1,4 +1,4 @@
-"""How the status of a Job ends. Each row is true of the embedded and of the real server."""
+"""Tests of the final status of a Job. Both servers must agree with each row of the tables."""
 
 import pytest
 

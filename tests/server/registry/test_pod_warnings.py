@@ -1,4 +1,4 @@
-"""Warnings about repeated items of a pod."""
+"""Tests of warnings about repeated items of a pod."""
 
 from fairlead.server.registry.validation import pod_warnings
 

@@ -1,4 +1,4 @@
-"""The rule language of validation."""
+"""Tests of the functions that build validation rules."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The selectable fields of a definition, and the field paths of its CEL rules."""
+"""Tests of the selectable fields of a CRD, and of the field paths of its CEL rules."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The objects of built-in kinds that a server rejects. Each row is true of the embedded and of the real server."""
+"""Tests of invalid objects of built-in kinds. Both servers must agree with each row of the tables."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The warnings of a server. Each row is true of the embedded and of the real server."""
+"""Tests of the warnings of a server. Both servers must agree with each row of the tables."""
 
 import json
 

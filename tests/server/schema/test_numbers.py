@@ -1,4 +1,4 @@
-"""Numbers of custom resources, compared as text. The expected responses are a real server's."""
+"""Tests of the text of numbers in custom resources. The expected responses are a real server's."""
 
 import asyncio
 import json
@@ -87,10 +87,10 @@ class Widgets:
 
     async def _request(self, method, path, body="", media="application/json", query=None):
         headers = {"Content-Type": media} if body else {}
-        answer = await self._transport.request(
+        response = await self._transport.request(
             HttpRequest(method, path, body=body.encode() or None, headers=headers, query=query)
         )
-        return answer.status, answer.body.decode()
+        return response.status, response.body.decode()
 
     async def create(self, name, spec):
         return await self._request("POST", self.path, self.object(name, spec))

@@ -9,9 +9,9 @@ from fairlead.server.schema.pruning import prune
 from fairlead.server.schema.validation import validate, validate_by_schema
 
 
-def spec(properties, **more):
+def spec(properties, **extra_fields):
     return structural.compile_schema(
-        {"type": "object", "properties": {"spec": {"type": "object", "properties": properties, **more}}}
+        {"type": "object", "properties": {"spec": {"type": "object", "properties": properties, **extra_fields}}}
     )
 
 
@@ -201,7 +201,7 @@ def test_validation_error_has_the_real_servers_message(schema, value, errors):
 
 
 @pytest.mark.parametrize(
-    ("name", "good", "bad"),
+    ("name", "valid_value", "invalid_value"),
     [
         ("date", "2024-01-01", "2024-02-30"),
         ("date-time", "2024-01-01t00:00:00.5+01:00", "2024-01-01T24:00:00Z"),
@@ -220,10 +220,10 @@ def test_validation_error_has_the_real_servers_message(schema, value, errors):
         ("isbn", "978-0321751041", "123"),
     ],
 )
-def test_format_is_validated(name, good, bad):
-    assert field_errors({"type": "string", "format": name}, good) == []
-    assert field_errors({"type": "string", "format": name}, bad) == [
-        f'spec.x: Invalid value: "{bad}": spec.x in body must be of type {name}: "{bad}"'
+def test_format_is_validated(name, valid_value, invalid_value):
+    assert field_errors({"type": "string", "format": name}, valid_value) == []
+    assert field_errors({"type": "string", "format": name}, invalid_value) == [
+        f'spec.x: Invalid value: "{invalid_value}": spec.x in body must be of type {name}: "{invalid_value}"'
     ]
 
 

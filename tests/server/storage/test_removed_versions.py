@@ -1,4 +1,4 @@
-"""Objects that are stored at a version that their CRD no longer has cannot be read until the version is back.
+"""Tests of objects stored at a version that their CRD no longer has: they cannot be read until the version is back.
 
 The recorded case `crd-removed-storage-version` shows a real server's responses. This file also tests that lists and
 watches of the whole kind get a 429. On a real server that takes too long for a recorded case.

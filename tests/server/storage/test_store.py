@@ -1,4 +1,4 @@
-"""The store: one version counter, history, snapshots, waiters."""
+"""Tests of the store: its version counter, its history, its snapshots, and waiting for a version."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Objects that were not used recently are kept as JSON, and are equal when they are decoded again."""
+"""Tests that objects that are kept as JSON because they were not used recently are decoded to equal objects."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The cells of built-in kinds, on both servers."""
+"""Tests of the Table cells of built-in kinds, on both servers."""
 
 import json
 
@@ -45,15 +45,15 @@ def container(name, state, *, ready=False, restarts=0, started=None):
     return status if started is None else {**status, "started": started}
 
 
-def ended(code, **more):
-    return {"terminated": {"exitCode": code, **more}}
+def ended(code, **extra_fields):
+    return {"terminated": {"exitCode": code, **extra_fields}}
 
 
 def waiting(reason):
     return {"waiting": {"reason": reason}}
 
 
-def both(first, second, phase="Running", **status):
+def two_containers(first, second, phase="Running", **status):
     return {"phase": phase, "containerStatuses": [container("c0", **first), container("c1", **second)], **status}
 
 
@@ -69,19 +69,19 @@ ASIDE = {"state": RUNNING, "ready": True, "restarts": 2, "started": True}
 READY = [{"type": "Ready", "status": "True"}]
 POD_ROWS = [  # the Pod, its status, and what is ready, what it does and its restarts
     (pod(), {}, ["0/2", "Pending", "0"]),
-    (pod(), both(UP, UP), ["2/2", "Running", "0"]),
-    (pod(), both(UP, CRASHING), ["1/2", "CrashLoopBackOff", "3"]),
-    (pod(), both(UP, DONE), ["1/2", "NotReady", "0"]),
-    (pod(), both(UP, DONE, conditions=READY), ["1/2", "Running", "0"]),
-    (pod(), both(DONE, {"state": ended(1)}), ["0/2", "ExitCode:1", "0"]),
-    (pod(), both(LOST, LOST), ["0/2", "Signal:9", "0"]),
-    (pod(), both(DONE, DONE, "Succeeded"), ["0/2", "Completed", "0"]),
+    (pod(), two_containers(UP, UP), ["2/2", "Running", "0"]),
+    (pod(), two_containers(UP, CRASHING), ["1/2", "CrashLoopBackOff", "3"]),
+    (pod(), two_containers(UP, DONE), ["1/2", "NotReady", "0"]),
+    (pod(), two_containers(UP, DONE, conditions=READY), ["1/2", "Running", "0"]),
+    (pod(), two_containers(DONE, {"state": ended(1)}), ["0/2", "ExitCode:1", "0"]),
+    (pod(), two_containers(LOST, LOST), ["0/2", "Signal:9", "0"]),
+    (pod(), two_containers(DONE, DONE, "Succeeded"), ["0/2", "Completed", "0"]),
     (pod(), {"phase": "Failed", "reason": "Evicted"}, ["0/2", "Evicted", "0"]),
     (pod(2), before({"state": RUNNING}, {"state": waiting("PodInitializing")}), ["0/2", "Init:0/2", "0"]),
     (pod(2), before(DONE, CRASHING), ["0/2", "Init:CrashLoopBackOff", "3"]),
     (pod(2), before(DONE, {"state": ended(3)}), ["0/2", "Init:ExitCode:3", "0"]),
     (pod(2, 1), before(DONE, DONE, ASIDE), ["1/3", "Pending", "2"]),
-    (pod(2, 1), before(DONE, DONE, ASIDE, **both(UP, UP)), ["3/3", "Running", "2"]),
+    (pod(2, 1), before(DONE, DONE, ASIDE, **two_containers(UP, UP)), ["3/3", "Running", "2"]),
 ]
 
 
@@ -90,12 +90,12 @@ def scaled(*metrics):
     return {"spec": {"maxReplicas": 3, "scaleTargetRef": target, "metrics": list(metrics)}}
 
 
-def metric(kind, target, **more):
-    return {"type": kind[0].upper() + kind[1:], kind: {**more, "target": target}}
+def metric(kind, target, **extra_fields):
+    return {"type": kind[0].upper() + kind[1:], kind: {**extra_fields, "target": target}}
 
 
-def now(kind, current, **more):
-    return {"type": kind[0].upper() + kind[1:], kind: {**more, "current": current}}
+def now(kind, current, **extra_fields):
+    return {"type": kind[0].upper() + kind[1:], kind: {**extra_fields, "current": current}}
 
 
 AVERAGE = {"type": "AverageValue", "averageValue": "10"}
@@ -174,15 +174,15 @@ ROWS = [  # where, the object, its status, and some cells
 
 async def ask(api, method, path, body=None, kind="application/json", accept="application/json"):
     headers = {"Content-Type": kind, "Accept": accept}
-    answer = await api.transport().request(
+    response = await api.transport().request(
         HttpRequest(method, path, headers=headers, body=json.dumps(body or {}).encode())
     )
-    assert answer.status < 400, answer.body
-    return json.loads(answer.body)
+    assert response.status < 400, response.body
+    return json.loads(response.body)
 
 
-async def shown(api, collection, name, obj, status):
-    """Return the row of an object with this status, by column name."""
+async def read_row(api, collection, name, obj, status):
+    """Create an object with this status and return its Table row by column name."""
     metadata = {"name": name, **(obj.get("metadata") or {})}
     path = f"{collection}/{name}"
     await ask(api, "POST", collection, {**obj, "metadata": metadata})
@@ -197,15 +197,15 @@ async def shown(api, collection, name, obj, status):
 
 
 async def test_the_status_cell_of_a_pod_summarizes_its_containers(api):
-    for index, (obj, status, wanted) in enumerate(POD_ROWS):
-        row, cells = await shown(api, PODS.format(ns=api.namespace), f"p{index}", obj, status)
-        assert (status, [cells[key] for key in ("Ready", "Status", "Restarts")]) == (status, wanted)
-        over = [one["reason"] for one in row.get("conditions", ())]
+    for index, (obj, status, expected) in enumerate(POD_ROWS):
+        row, cells = await read_row(api, PODS.format(ns=api.namespace), f"p{index}", obj, status)
+        assert (status, [cells[key] for key in ("Ready", "Status", "Restarts")]) == (status, expected)
+        over = [condition["reason"] for condition in row.get("conditions", ())]
         assert over == ([status["phase"]] if status.get("phase") in ("Succeeded", "Failed") else [])
 
 
 @pytest.mark.parametrize("index", range(len(ROWS)))
 async def test_the_cells_of_each_kind_match_a_real_server(api, index):
-    path, obj, status, wanted = ROWS[index]
-    _, cells = await shown(api, path.format(ns=api.namespace), f"cells-{api.namespace}", obj, status)
-    assert {key: cells[key] for key in wanted} == wanted
+    path, obj, status, expected = ROWS[index]
+    _, cells = await read_row(api, path.format(ns=api.namespace), f"cells-{api.namespace}", obj, status)
+    assert {key: cells[key] for key in expected} == expected

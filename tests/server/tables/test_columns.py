@@ -1,4 +1,4 @@
-"""JSONPaths of printer columns. The expected values are those of a real server."""
+"""Tests of the JSONPaths of printer columns. The expected values are those of a real server."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The options of a DELETE, on both servers."""
+"""Tests of the options of a DELETE, on both servers."""
 
 import json
 
@@ -20,9 +20,9 @@ async def send(api):
     async def send(method, path, body=None, **query):
         sent = json.dumps(body).encode() if body is not None else None
         group = "/apis/batch/v1" if path.startswith("jobs") else "/api/v1"
-        where = f"{group}/namespaces/{api.namespace}/{path}"
+        full_path = f"{group}/namespaces/{api.namespace}/{path}"
         return await transport.request(
-            HttpRequest(method, where, query=query, body=sent, headers={"Content-Type": "application/json"})
+            HttpRequest(method, full_path, query=query, body=sent, headers={"Content-Type": "application/json"})
         )
 
     return send
@@ -30,9 +30,9 @@ async def send(api):
 
 @pytest.fixture
 async def existing(send):
-    reply = await send("POST", "configmaps", {"metadata": {"name": "a", "finalizers": FINALIZERS}})
-    assert reply.status == 201
-    return json.loads(reply.body)["metadata"]
+    response = await send("POST", "configmaps", {"metadata": {"name": "a", "finalizers": FINALIZERS}})
+    assert response.status == 201
+    return json.loads(response.body)["metadata"]
 
 
 async def metadata(send):
@@ -43,8 +43,8 @@ async def metadata(send):
 @pytest.mark.parametrize("key", ["uid", "resourceVersion"])
 async def test_a_delete_takes_preconditions_from_the_query(send, existing, path, key):
     newer = {"resourceVersionMatch": "NotOlderThan"} if key == "resourceVersion" else {}
-    refused = await send("DELETE", path, **{key: "1"}, **newer)
-    assert (refused.status, json.loads(refused.body)["reason"]) == (409, "Conflict")
+    rejection = await send("DELETE", path, **{key: "1"}, **newer)
+    assert (rejection.status, json.loads(rejection.body)["reason"]) == (409, "Conflict")
     assert await metadata(send) == existing
     assert (await send("DELETE", path, **{key: existing[key]}, **newer)).status == 200
     assert "deletionTimestamp" in await metadata(send)
@@ -67,6 +67,6 @@ async def test_orphan_deletion_adds_its_finalizer_to_existing_ones(send, existin
 @pytest.mark.parametrize("path", ["jobs", "jobs/none"])
 @pytest.mark.parametrize("options", [{}, {"propagationPolicy": "Orphan"}, {"orphanDependents": "false"}])
 async def test_deleting_a_job_without_a_policy_warns_that_its_pods_stay(send, path, options):
-    reply = await send("DELETE", path, **options)
-    assert reply.status == (404 if "/" in path else 200)
-    assert list(reply.warnings) == ([] if options else [f'299 - "{PODS_STAY}"'])
+    response = await send("DELETE", path, **options)
+    assert response.status == (404 if "/" in path else 200)
+    assert list(response.warnings) == ([] if options else [f'299 - "{PODS_STAY}"'])

@@ -1,4 +1,4 @@
-"""Lists: pages of one snapshot, options, tables."""
+"""Tests of lists: pages of one snapshot, options and tables."""
 
 import base64
 import json
@@ -32,10 +32,10 @@ def test_all_pages_of_a_list_show_one_snapshot(first, limit, between):
     server = Server()
     for name in first:
         create(server, name)
-    found, token, writing = [], "", iter(between)
+    listed_names, token, writing = [], "", iter(between)
     while True:
         _, page = send(server, "GET", MAPS, limit=str(limit), **({"continue": token} if token else {}))
-        found += [item["metadata"]["name"] for item in page["items"]]
+        listed_names += [item["metadata"]["name"] for item in page["items"]]
         token = page["metadata"].get("continue", "")
         if not token:
             break
@@ -44,7 +44,7 @@ def test_all_pages_of_a_list_show_one_snapshot(first, limit, between):
                 send(server, "POST", MAPS, {"metadata": {"name": name}})
             elif verb == "delete":
                 send(server, "DELETE", f"{MAPS}/{name}")
-    assert found == sorted(first)
+    assert listed_names == sorted(first)
 
 
 def test_deletecollection_rejects_an_expired_version():
@@ -53,8 +53,8 @@ def test_deletecollection_rejects_an_expired_version():
     _, before = send(server, "GET", MAPS)
     create(server, "b")
     server.store.compact()
-    code, refused = send(server, "DELETE", MAPS, resourceVersion=before["metadata"]["resourceVersion"])
-    assert (code, refused["reason"]) == (410, "Expired")
+    code, rejection = send(server, "DELETE", MAPS, resourceVersion=before["metadata"]["resourceVersion"])
+    assert (code, rejection["reason"]) == (410, "Expired")
     assert [item["metadata"]["name"] for item in send(server, "GET", MAPS)[1]["items"]] == ["a", "b"]
 
 
@@ -65,10 +65,10 @@ def test_an_expired_continue_token_gets_a_new_one():
     _, page = send(server, "GET", MAPS, limit="2")
     send(server, "DELETE", f"{MAPS}/c")
     server.store.compact()
-    code, refused = send(server, "GET", MAPS, limit="2", **{"continue": page["metadata"]["continue"]})
-    assert (code, refused["reason"]) == (410, "Expired")
-    code, rest = send(server, "GET", MAPS, limit="2", **{"continue": refused["metadata"]["continue"]})
-    assert (code, [item["metadata"]["name"] for item in rest["items"]]) == (200, ["d"])
+    code, rejection = send(server, "GET", MAPS, limit="2", **{"continue": page["metadata"]["continue"]})
+    assert (code, rejection["reason"]) == (410, "Expired")
+    code, remainder = send(server, "GET", MAPS, limit="2", **{"continue": rejection["metadata"]["continue"]})
+    assert (code, [item["metadata"]["name"] for item in remainder["items"]]) == (200, ["d"])
 
 
 def test_remaining_item_count_is_set_without_a_selector_only():
@@ -138,8 +138,8 @@ def test_tables_and_metadata_have_the_requested_api_version():
     create(server, "a")
     for shape in ("Table", "PartialObjectMetadataList"):
         accept = {"user-agent": "t", "accept": f"application/json;as={shape};g=meta.k8s.io;v=v1beta1"}
-        answer = json.loads(server.respond(Request("GET", MAPS, {}, accept, b"")).body)
-        assert (answer["kind"], answer["apiVersion"]) == (shape, "meta.k8s.io/v1beta1")
+        decoded = json.loads(server.respond(Request("GET", MAPS, {}, accept, b"")).body)
+        assert (decoded["kind"], decoded["apiVersion"]) == (shape, "meta.k8s.io/v1beta1")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Unusual reads get the same response from both servers."""
+"""Tests that both servers give the same response to unusual reads."""
 
 import base64
 import json
@@ -27,15 +27,15 @@ async def ask(api, query, headers=None):
     ],
 )
 async def test_a_watch_rejects_a_continue_token(api, query, causes):
-    answer = await ask(api, {"watch": "1", "timeoutSeconds": "1", **query})
-    found = json.loads(answer.body)["details"]["causes"]
-    assert (answer.status, [(cause["field"], cause["message"]) for cause in found]) == (422, causes)
+    response = await ask(api, {"watch": "1", "timeoutSeconds": "1", **query})
+    actual_causes = json.loads(response.body)["details"]["causes"]
+    assert (response.status, [(cause["field"], cause["message"]) for cause in actual_causes]) == (422, causes)
 
 
 async def test_a_watch_rejects_yaml(api):
-    answer = await ask(api, {"watch": "1", "timeoutSeconds": "1"}, YAML)
-    assert answer.status == 406
-    assert b"only the following media types are accepted: application/json;stream=watch," in answer.body
+    response = await ask(api, {"watch": "1", "timeoutSeconds": "1"}, YAML)
+    assert response.status == 406
+    assert b"only the following media types are accepted: application/json;stream=watch," in response.body
 
 
 @pytest.mark.parametrize("selector", ["=", "==", "!=", "=,metadata.name=none"])
@@ -51,8 +51,8 @@ async def test_label_bounds_are_compared_as_int64(api, bound, status):
 async def test_a_continue_token_of_a_future_version_is_rejected(api):
     token = {"v": "meta.k8s.io/v1", "rv": 99999999999, "start": "c1\0"}
     text = base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=")
-    answer = await ask(api, {"limit": "1", "continue": text})
-    assert (answer.status, json.loads(answer.body)["details"]["causes"][0]["reason"]) == (
+    response = await ask(api, {"limit": "1", "continue": text})
+    assert (response.status, json.loads(response.body)["details"]["causes"][0]["reason"]) == (
         504,
         "ResourceVersionTooLarge",
     )
@@ -60,9 +60,11 @@ async def test_a_continue_token_of_a_future_version_is_rejected(api):
 
 async def test_aggregated_discovery_sets_response_groups_of_subresources_only(api):
     accept = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
-    answer = await api.transport().request(HttpRequest("GET", "/apis", headers=accept, timeout=20))
-    (apps,) = (group for group in json.loads(answer.body)["items"] if group["metadata"]["name"] == "apps")
-    (deployments,) = (each for each in apps["versions"][0]["resources"] if each["resource"] == "deployments")
-    below = {each["subresource"]: each["responseKind"] for each in deployments["subresources"]}
+    response = await api.transport().request(HttpRequest("GET", "/apis", headers=accept, timeout=20))
+    (apps,) = (group for group in json.loads(response.body)["items"] if group["metadata"]["name"] == "apps")
+    (deployments,) = (
+        resource for resource in apps["versions"][0]["resources"] if resource["resource"] == "deployments"
+    )
+    below = {resource["subresource"]: resource["responseKind"] for resource in deployments["subresources"]}
     assert deployments["responseKind"] == below["status"] == {"group": "", "version": "", "kind": "Deployment"}
     assert below["scale"] == {"group": "autoscaling", "version": "v1", "kind": "Scale"}

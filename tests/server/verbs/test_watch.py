@@ -1,4 +1,4 @@
-"""Watches: ordered, resumable, bounded, encoded once."""
+"""Tests of watches: their events are ordered and encoded once, watches can resume, and their buffers are limited."""
 
 import json
 
@@ -14,10 +14,10 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 async def put(transport, name, **data):
     body = json.dumps({"metadata": {"name": name}, "data": data}).encode()
-    reply = await transport.request(HttpRequest("POST", MAPS, body=body))
-    if reply.status == 409:
-        reply = await transport.request(HttpRequest("PUT", f"{MAPS}/{name}", body=body))
-    return json.loads(reply.body)
+    response = await transport.request(HttpRequest("POST", MAPS, body=body))
+    if response.status == 409:
+        response = await transport.request(HttpRequest("PUT", f"{MAPS}/{name}", body=body))
+    return json.loads(response.body)
 
 
 async def read_all(stream):
@@ -104,7 +104,7 @@ def test_an_event_is_encoded_once_for_all_watchers():
 
 
 def test_a_table_carries_versions_and_the_initial_events_annotation():
-    """kubectl reads both from the table."""
+    """Tests the fields of a Table that kubectl reads during a watch."""
 
     async def main():
         transport = Server(virtual.world()).transport()

@@ -1,4 +1,4 @@
-"""A write that changes nothing is not stored, unless a real server would store other bytes for it."""
+"""Tests that a write without a change is not stored, unless a real server would store other bytes for it."""
 
 import asyncio
 import json
@@ -45,9 +45,9 @@ async def apply_repeatedly(version, metadata, delays):
         headers = {"Content-Type": content_type, "Authorization": "Bearer t"}
         query = {"fieldManager": "m"}
         request = HttpRequest(method, path, query=query, body=json.dumps(body).encode(), headers=headers)
-        answer = await transport.request(request)
-        assert answer.status in (200, 201), answer.body
-        return json.loads(answer.body)["metadata"]
+        response = await transport.request(request)
+        assert response.status in (200, 201), response.body
+        return json.loads(response.body)["metadata"]
 
     await send("POST", DEFINITIONS, "application/json", DEFINITION)
     path = f"/apis/example.com/{version}/namespaces/default/widgets/w"
@@ -89,7 +89,7 @@ def send():
 
 
 def update_twice(send, collection, obj):
-    """Create the object, replace it twice by what the server returned. Return whether each replace was stored."""
+    """Create the object and replace it twice with the server's response. Return whether each replace was stored."""
     created = send("POST", collection, obj)
     path = f"{collection}/{created['metadata']['name']}"
     first = send("PUT", path, created)
@@ -111,8 +111,8 @@ def test_first_replace_of_a_secret_with_null_bytes_is_stored(send):
 def test_secret_with_null_bytes_submitted_again_is_not_stored(send):
     path = "/api/v1/namespaces/default/secrets"
     created = send("POST", path, {"metadata": {"name": "a"}, "data": {"k": None}})
-    again = send("PUT", f"{path}/a", {"metadata": {"name": "a"}, "data": {"k": None}})
-    assert again["metadata"]["resourceVersion"] == created["metadata"]["resourceVersion"]
+    response = send("PUT", f"{path}/a", {"metadata": {"name": "a"}, "data": {"k": None}})
+    assert response["metadata"]["resourceVersion"] == created["metadata"]["resourceVersion"]
 
 
 def test_first_replace_of_a_job_without_labels_is_stored(send):

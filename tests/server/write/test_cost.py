@@ -1,4 +1,4 @@
-"""The cost of a write, in function calls and object reads, does not depend on the number of other objects."""
+"""Tests that the function calls and object reads of a write do not depend on the number of other objects."""
 
 import asyncio
 import gc
@@ -20,7 +20,7 @@ APPLY = {"Content-Type": "application/apply-patch+yaml"}
 class Bucket(dict):
     """The objects of a namespace. It counts how often they are scanned."""
 
-    looks = 0
+    scans = 0
 
     def __iter__(self):
         Bucket.looks += len(self)
@@ -39,9 +39,9 @@ class Log(list):
     """The history of a kind. It counts how many events are copied or iterated."""
 
     def __getitem__(self, at):
-        got = super().__getitem__(at)
-        Bucket.looks += len(got) if isinstance(at, slice) else 1
-        return got
+        copied = super().__getitem__(at)
+        Bucket.looks += len(copied) if isinstance(at, slice) else 1
+        return copied
 
     def __iter__(self):
         Bucket.looks += len(self)
@@ -72,18 +72,18 @@ async def cost(server, transport):
     for method, path, body, headers in writes:
         query = {"fieldManager": "m", "force": "true"} if method == "PATCH" else {}
         sys.setprofile(count)
-        answer = await transport.request(
+        response = await transport.request(
             HttpRequest(method, path, query=query, headers=headers, body=json.dumps(body).encode())
         )
         sys.setprofile(None)
-        codes.append(answer.status)
+        codes.append(response.status)
         await asyncio.sleep(0.1)  # the watches read their events meanwhile
     assert codes == [201, 200, 200, 200, 200, 200]
     return calls, Bucket.looks
 
 
 async def fill(server, transport, objects):
-    """Create ConfigMaps in two namespaces, and as many ServiceAccounts in default."""
+    """Create ConfigMaps in two namespaces, and the same number of ServiceAccounts in default."""
     await transport.request(HttpRequest("POST", "/api/v1/namespaces", body=b'{"metadata":{"name":"other"}}'))
     for index in range(objects):
         body = json.dumps({"metadata": {"name": f"o{index}"}}).encode()
@@ -106,13 +106,13 @@ def measured(objects=0, watchers=0):
         transport = server.transport()
         await fill(server, transport, objects)
         streams, reads = await watch(server, transport, watchers)
-        found = await cost(server, transport)
+        costs = await cost(server, transport)
         for read in reads:
             read.cancel()
         await asyncio.gather(*reads, return_exceptions=True)
         for stream in streams:
             await stream.close()
-        return found
+        return costs
 
     return virtual.run(main())
 

@@ -1,7 +1,7 @@
-"""Worst-case costs of rules. The table is valid for the embedded and the real server.
+"""Tests of the worst-case cost estimates of CEL rules. Both servers must agree with the table.
 
-Each rule belongs to a value that may occur so often that its cost exceeds the limit. The error message then says by
-which factor, with six decimal places, which no other estimate would match.
+Each rule belongs to a value that may occur so often that its cost exceeds the limit. The error message contains the
+factor by which it does, with six decimal places, so the test detects any other estimate.
 """
 
 import json
@@ -267,7 +267,7 @@ def definition(**properties):
 
 async def rule_errors(api, body):
     """Return a server's errors for a CustomResourceDefinition, by field."""
-    answer = await api.transport().request(
+    response = await api.transport().request(
         HttpRequest(
             "POST",
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
@@ -277,23 +277,23 @@ async def rule_errors(api, body):
         )
     )
     root = r"spec\.validation\.openAPIV3Schema(\.properties\[spec\]\.properties)?"
-    causes = (json.loads(answer.body).get("details") or {}).get("causes") or []
+    causes = (json.loads(response.body).get("details") or {}).get("causes") or []
     errors = {}
     for cause in causes:
         errors.setdefault(re.sub(root, "", cause["field"]), []).append(cause["message"])
     return errors
 
 
-def with_rules(schema, *rules, **more):
-    return {**schema, "x-kubernetes-validations": [{"rule": rule, **more} for rule in rules]}
+def with_rules(schema, *rules, **extra_fields):
+    return {**schema, "x-kubernetes-validations": [{"rule": rule, **extra_fields} for rule in rules]}
 
 
 def list_of(items, max_items=None):
     return {"type": "array", "items": items} | ({"maxItems": max_items} if max_items is not None else {})
 
 
-@pytest.mark.parametrize(("rows", "more"), [(COSTS, {}), (OPTIONAL, {"optionalOldSelf": True})])
-async def test_cost_of_a_rule_equals_the_table(api, rows, more):
+@pytest.mark.parametrize(("rows", "extra_fields"), [(COSTS, {}), (OPTIONAL, {"optionalOldSelf": True})])
+async def test_cost_of_a_rule_equals_the_table(api, rows, extra_fields):
     occurrences = [math.ceil(1.2 * LIMIT / cost) for cost, _ in rows]
     errors = await rule_errors(
         api,
@@ -302,7 +302,7 @@ async def test_cost_of_a_rule_equals_the_table(api, rows, more):
                 f"r{n}": {
                     "type": "object",
                     "maxProperties": occurrences[n],
-                    "additionalProperties": with_rules(VALUE, rule, **more),
+                    "additionalProperties": with_rules(VALUE, rule, **extra_fields),
                 }
                 for n, (_, rule) in enumerate(rows)
             }
@@ -336,7 +336,7 @@ async def test_cost_of_a_rule_is_multiplied_by_the_occurrences_of_its_value(api,
 
 
 async def test_total_cost_of_all_rules_of_a_definition_is_limited(api):
-    """No rule exceeds its own limit. The error names the four most expensive rules."""
+    """Tests many rules that are each below their own limit. The error names the four most expensive rules."""
     schemas = [with_rules(list_of(INT, 900 - n), "self.all(x, x > 1)") for n in range(30)]
     errors = await rule_errors(api, definition(**{f"a{n}": list_of(inner, 900) for n, inner in enumerate(schemas)}))
     most_expensive = [f"[a{n}].items.x-kubernetes-validations[0].rule" for n in range(4)]
@@ -356,7 +356,7 @@ async def test_message_expression_has_its_own_cost(api):
 
 
 def test_expensive_rule_of_a_stored_definition_is_accepted():
-    """A definition stored by a version without cost estimates can still be updated."""
+    """Tests an update of a CRD that a server version without cost estimates has stored."""
     new = definition(a=list_of(with_rules({"type": "string"}, "self.matches('a+')")))
     assert any("exceeds budget" in cause.message for cause in definitions.validate_definition(new, None))
     old = {**new, "spec": {**new["spec"], "scope": "Cluster"}}

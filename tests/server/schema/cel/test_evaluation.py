@@ -9,11 +9,11 @@ from fairlead.server.schema.validation import validate
 pytest.importorskip("cel_expr_python")
 
 
-def schema(x, *rules, **more):
+def schema(x, *rules, **extra_fields):
     rules = [{"rule": rule} if isinstance(rule, str) else rule for rule in rules]
     inner = {**x, "x-kubernetes-validations": rules}
     spec = {"type": "object", "properties": {"x": inner, "y": {"type": "string"}}}
-    return {"type": "object", "properties": {"spec": spec}, **more}
+    return {"type": "object", "properties": {"spec": spec}, **extra_fields}
 
 
 def evaluate(x, rule, value, old=None):
@@ -32,7 +32,7 @@ POINT = {"type": "object", "properties": {"a": INT, "b": INT, "at": {"type": "st
 
 
 @pytest.mark.parametrize(
-    ("x", "rule", "good", "bad"),
+    ("x", "rule", "valid_value", "invalid_value"),
     [
         (STRING, "self.size() > 0", "a", ""),
         (DATES, f"self.all(day, day < {NEW})", ["2020-01-01"], ["2022-01-01"]),
@@ -100,9 +100,9 @@ POINT = {"type": "object", "properties": {"a": INT, "b": INT, "at": {"type": "st
         ({"type": "object", "properties": {"a-b": STRING}}, "self.a__dash__b == 'x'", {"a-b": "x"}, {"a-b": "y"}),
     ],
 )
-def test_rule_accepts_the_good_and_rejects_the_bad_value(x, rule, good, bad):
-    assert evaluate(x, rule, good) == []
-    assert len(evaluate(x, rule, bad)) == 1
+def test_rule_accepts_the_good_and_rejects_the_bad_value(x, rule, valid_value, invalid_value):
+    assert evaluate(x, rule, valid_value) == []
+    assert len(evaluate(x, rule, invalid_value)) == 1
 
 
 @pytest.mark.parametrize(

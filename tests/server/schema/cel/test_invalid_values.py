@@ -1,4 +1,4 @@
-"""Rules on values that do not fit their schema. The conformance corpus has a real server's answers for most."""
+"""Tests of CEL rules on values that do not match their schema. The conformance recordings cover most cases."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def failures(schema, rule, value, old=None):
     ],
 )
 def test_rule_with_optionals_reports_an_invalid_value(rule):
-    """The engine would crash if a function got an optional."""
+    """Tests an optional value that is passed to a function: the engine would crash."""
     numbers = {"type": "object", "additionalProperties": INTEGER}
     schema = {"type": "object", "properties": {"a": INTEGER, "b": INTEGER, "m": numbers}}
     assert failures(schema, rule, {"a": 1, "b": 2, "m": {}}) == []

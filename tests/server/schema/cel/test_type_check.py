@@ -1,4 +1,4 @@
-"""Type checks of rules by their schema: the embedded and the real server return the same errors."""
+"""Tests that both servers return the same errors for CEL rules with type errors."""
 
 import json
 import re
@@ -12,12 +12,12 @@ from fairlead.server.schema.validation import validate
 pytest.importorskip("cel_expr_python")
 
 
-def text(**more):
-    return {"type": "string", "maxLength": 10, **more}
+def text(**extra_fields):
+    return {"type": "string", "maxLength": 10, **extra_fields}
 
 
-def list_of(items, max_items=5, **more):
-    return {"type": "array", "maxItems": max_items, "items": items, **more}
+def list_of(items, max_items=5, **extra_fields):
+    return {"type": "array", "maxItems": max_items, "items": items, **extra_fields}
 
 
 def map_of(values):
@@ -412,7 +412,7 @@ async def rule_errors(api, rules):
         "metadata": {"name": "typeds.types.test"},
         "spec": {"group": "types.test", "scope": "Namespaced", "names": names, "versions": versions},
     }
-    answer = await api.transport().request(
+    response = await api.transport().request(
         HttpRequest(
             "POST",
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
@@ -422,7 +422,7 @@ async def rule_errors(api, rules):
         )
     )
     messages = {}
-    for cause in json.loads(answer.body)["details"]["causes"]:
+    for cause in json.loads(response.body)["details"]["causes"]:
         match = re.search(r"x-kubernetes-validations\[(\d+)\]\.(rule|messageExpression)$", cause["field"])
         if match and not cause["message"].startswith("Forbidden"):
             messages[int(match[1])] = cause["message"].partition("}: ")[2].partition("\n")[0]

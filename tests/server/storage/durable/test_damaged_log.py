@@ -1,4 +1,4 @@
-"""A damaged write-ahead log is detected. SQLite alone would ignore the damaged part."""
+"""Tests that a damaged write-ahead log is detected. SQLite alone would ignore the damaged part."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ HEADER, FRAME = 32, 24 + 4096
 
 
 def create_state(folder, writes=8):
-    """Create the directory of a killed server. All changes since the first checkpoint are in the log."""
+    """Create the data directory of a killed server. All changes since the first checkpoint are in the log."""
     server = Server(data=folder.with_name("live"))
 
     async def fill():

@@ -1,4 +1,4 @@
-"""Acknowledged writes survive repeated `kill -9` of a server during writes."""
+"""Tests that acknowledged writes survive repeated `kill -9` of a server during writes."""
 
 import asyncio
 import contextlib
@@ -24,20 +24,20 @@ GROUP_SIZE = 5
 
 @dataclass
 class Observations:
-    """All changes that any client has seen."""
+    """Records all changes that any client has received."""
 
     versions: dict[int, Any] = field(default_factory=dict)  # version -> its change
     highest: int = 0
     acknowledged: int = 0
 
     def add(self, version: int, change: Any) -> None:
-        """Record a change. A version must always have the same change."""
+        """Record a change. Fail if the version was received with another change."""
         assert self.versions.setdefault(version, change) == change, f"version {version} has two changes"
         self.highest = max(self.highest, version)
 
 
 class Writer:
-    """Writes one object, one request at a time. The stored state is the acknowledged one or the one in flight."""
+    """Writes one object, one request at a time. The server must have the last acknowledged state or the pending one."""
 
     def __init__(self, name: str, rng: random.Random) -> None:
         self.name, self.rng, self.count = name, rng, 0
@@ -50,16 +50,16 @@ class Writer:
         self.in_flight = DELETED if delete else {"n": str(self.count), "again": str(self.count), "pad": "x" * 500}
         body = json.dumps({"metadata": {"name": self.name}, "data": self.in_flight}).encode()
         if delete:
-            reply = await api.request(HttpRequest("DELETE", f"{MAPS}/{self.name}"))
+            response = await api.request(HttpRequest("DELETE", f"{MAPS}/{self.name}"))
         elif self.acknowledged == DELETED:
-            reply = await api.request(HttpRequest("POST", MAPS, body=body))
+            response = await api.request(HttpRequest("POST", MAPS, body=body))
         else:
-            reply = await api.request(HttpRequest("PUT", f"{MAPS}/{self.name}", body=body))
-        assert reply.status in (200, 201), reply.body
+            response = await api.request(HttpRequest("PUT", f"{MAPS}/{self.name}", body=body))
+        assert response.status in (200, 201), response.body
         self.acknowledged = self.in_flight
         observed.acknowledged += 1
         if not delete:
-            obj = json.loads(reply.body)
+            obj = json.loads(response.body)
             observed.add(int(obj["metadata"]["resourceVersion"]), (self.name, obj["data"]))
 
     def check(self, stored: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ class Writer:
 
 
 class GroupWriter:
-    """Creates a few objects and deletes them in one request: all of them or none."""
+    """Creates a few objects and deletes them in one request, which must delete all of them or none."""
 
     def __init__(self) -> None:
         self.created = 0
@@ -78,13 +78,13 @@ class GroupWriter:
     async def write(self, api: HttpTransport, observed: Observations) -> None:
         if self.created < GROUP_SIZE:
             body = {"metadata": {"name": f"group-{self.created}", "labels": {"group": "yes"}}}
-            reply = await api.request(HttpRequest("POST", MAPS, body=json.dumps(body).encode()))
-            assert reply.status == 201, reply.body
+            response = await api.request(HttpRequest("POST", MAPS, body=json.dumps(body).encode()))
+            assert response.status == 201, response.body
             self.created += 1
         else:
             self.deleting = True
-            reply = await api.request(HttpRequest("DELETE", MAPS, query={"labelSelector": "group=yes"}))
-            assert reply.status == 200, reply.body
+            response = await api.request(HttpRequest("DELETE", MAPS, query={"labelSelector": "group=yes"}))
+            assert response.status == 200, response.body
             self.created, self.deleting = 0, False
 
     def check(self, stored: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ class GroupWriter:
 
 @contextlib.asynccontextmanager
 async def serving(folder):
-    """Run `fairlead serve --data` in a process. It is killed at the end and never stopped."""
+    """Run `fairlead serve --data` in a process. At the end it is killed, never stopped."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "fairlead", "serve", "--data", str(folder), "--no-tls",
         stdout=asyncio.subprocess.PIPE, env={**os.environ, "FAIRLEAD_TOKEN": "t"},
@@ -125,10 +125,10 @@ class Watcher:
         stream = await api.stream(
             HttpRequest("GET", MAPS, query={"watch": "true", "resourceVersion": str(self.version)})
         )
-        rest = b""
+        remainder = b""
         try:
             while until not in self.state and (chunk := await stream.read()):
-                *lines, rest = (rest + chunk).split(b"\n")
+                *lines, remainder = (remainder + chunk).split(b"\n")
                 for line in lines:
                     self.handle_event(json.loads(line), observed)
         finally:
@@ -188,8 +188,8 @@ async def test_acknowledged_writes_survive_kill_9(tmp_path):
         last = json.loads((await api.request(HttpRequest("POST", MAPS, body=b'{"metadata":{"name":"last"}}'))).body)
         assert int(last["metadata"]["resourceVersion"]) == version + 1
         await watcher.follow(api, observed, until="last")
-    known = {name: obj for name, obj in watcher.state.items() if name != "last"}
-    assert {name: obj["metadata"]["resourceVersion"] for name, obj in known.items()} == {
+    watched_objects = {name: obj for name, obj in watcher.state.items() if name != "last"}
+    assert {name: obj["metadata"]["resourceVersion"] for name, obj in watched_objects.items()} == {
         item["metadata"]["name"]: item["metadata"]["resourceVersion"]
         for item in listed["items"]
         if item["metadata"]["name"] != "kube-root-ca.crt"

@@ -1,4 +1,4 @@
-"""Errors of `fairlead serve --data`."""
+"""Tests of the errors of `fairlead serve --data`."""
 
 import os
 import subprocess

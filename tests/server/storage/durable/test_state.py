@@ -1,4 +1,4 @@
-"""Durable state: a restart restores everything, and no client sees a change that is not on the disk."""
+"""Tests that a restart restores the whole state, and that no client receives a change that is not on the disk."""
 
 import asyncio
 import contextlib
@@ -106,10 +106,10 @@ async def test_restart_restores_all_objects(tmp_path):
 
 
 async def frames(server, version):
-    reply = await server.transport().request(
+    response = await server.transport().request(
         HttpRequest("GET", MAPS, query={"watch": "true", "resourceVersion": str(version), "timeoutSeconds": "1"})
     )
-    return [json.loads(line) for line in reply.body.splitlines()]
+    return [json.loads(line) for line in response.body.splitlines()]
 
 
 def summarize(frame):
@@ -120,19 +120,21 @@ def test_watch_resumes_after_a_restart(tmp_path):
     async def main():
         with serving(tmp_path / "d", world=virtual.world()) as server:
             await send(server, "POST", MAPS, named("a"))
-            seen = server.store.version
+            version_before = server.store.version
             await send(server, "PUT", f"{MAPS}/a", named("a", data={"k": "1"}))
             await send(server, "POST", MAPS, named("b"))
             await send(server, "DELETE", f"{MAPS}/a")
-            before = await frames(server, seen)
+            before = await frames(server, version_before)
         with serving(tmp_path / "d", world=virtual.world()) as server:
-            assert await frames(server, seen) == before
+            assert await frames(server, version_before) == before
             assert [summarize(frame) for frame in before] == [
                 ("MODIFIED", "a", {"k": "1"}),
                 ("ADDED", "b", None),
                 ("DELETED", "a", {"k": "1"}),
             ]
-            status, page = await send(server, "GET", MAPS, resourceVersion=str(seen), resourceVersionMatch="Exact")
+            status, page = await send(
+                server, "GET", MAPS, resourceVersion=str(version_before), resourceVersionMatch="Exact"
+            )
             assert (status, [item["metadata"]["name"] for item in page["items"]]) == (200, ["a"])
 
     virtual.run(main())
@@ -229,11 +231,11 @@ async def test_writes_to_a_full_disk_are_rejected_and_undone(tmp_path, caplog):
         await asyncio.sleep(0)
         limit_size(server, 1)  # SQLite then permits no more pages than there are.
         big = {"k": "x" * 100_000}
-        other = json.loads(json.dumps(WIDGET).replace("idget", "adget"))
+        other_definition = json.loads(json.dumps(WIDGET).replace("idget", "adget"))
         rejected = await asyncio.gather(
             send(server, "PUT", f"{MAPS}/a", named("a", data=big)),
             send(server, "POST", MAPS, named("b", data=big)),
-            send(server, "POST", DEFINITIONS, {**other, "metadata": {"name": "wadgets.example.com"}}),
+            send(server, "POST", DEFINITIONS, {**other_definition, "metadata": {"name": "wadgets.example.com"}}),
             send(server, "DELETE", f"{DEFINITIONS}/widgets.example.com"),
         )
         assert {status for status, _ in rejected} == {500}
@@ -253,13 +255,13 @@ async def test_writes_to_a_full_disk_are_rejected_and_undone(tmp_path, caplog):
 def small_disk(folder, size):
     """Mount a small file system that a few writes fill."""
     folder.mkdir()
-    done = subprocess.run(
+    completed = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "fairlead", str(folder)],
         capture_output=True,
         text=True,
     )
-    if done.returncode:
-        pytest.skip(f"a small disk needs root: {done.stderr.strip()}")
+    if completed.returncode:
+        pytest.skip(f"a small disk needs root: {completed.stderr.strip()}")
     try:
         yield folder
     finally:
@@ -330,10 +332,10 @@ def create_state(folder):
 @pytest.mark.parametrize("place", ["the header", "the pages", "an object"])
 def test_damaged_database_is_rejected_and_not_changed(tmp_path, place):
     folder = create_state(tmp_path / "d")
-    whole = bytearray((folder / "state.db").read_bytes())
-    start = {"the header": 0, "the pages": 4096, "an object": whole.index(b"xxxxxxxx")}[place]
-    whole[start : start + 50] = b"y" * 50
-    (folder / "state.db").write_bytes(whole)
+    database_bytes = bytearray((folder / "state.db").read_bytes())
+    start = {"the header": 0, "the pages": 4096, "an object": database_bytes.index(b"xxxxxxxx")}[place]
+    database_bytes[start : start + 50] = b"y" * 50
+    (folder / "state.db").write_bytes(database_bytes)
     before = contents(folder)
     message = startup_error(folder)
     assert "was not changed" in message
@@ -362,8 +364,8 @@ def test_revision_that_is_not_an_object_is_reported_as_damage(tmp_path):
 def test_changed_secret_is_reported_as_damage(tmp_path):
     with serving(tmp_path / "d") as server:
         server.load_secret("key", lambda: b"made once")
-    whole = (tmp_path / "d/state.db").read_bytes()
-    (tmp_path / "d/state.db").write_bytes(whole.replace(b"made once", b"made oncf"))
+    database_bytes = (tmp_path / "d/state.db").read_bytes()
+    (tmp_path / "d/state.db").write_bytes(database_bytes.replace(b"made once", b"made oncf"))
     assert "secret 'key'" in startup_error(tmp_path / "d")
 
 
@@ -453,11 +455,11 @@ async def test_restart_keeps_the_ca_and_issued_tokens_valid(tmp_path):
         listening = await server.listen()
         await listening.close()
     with serving(tmp_path / "d", tokens=["t"], authorization="RBAC") as server:
-        again = await server.listen()
-        await again.close()
-        assert again.ca == listening.ca
+        second_listener = await server.listen()
+        await second_listener.close()
+        assert second_listener.ca == listening.ca
         parameters = json.dumps({"spec": {"token": issued["status"]["token"]}}).encode()
-        reply = await server.transport().request(
+        response = await server.transport().request(
             HttpRequest("POST", "/apis/authentication.k8s.io/v1/tokenreviews", body=parameters)
         )
-        assert json.loads(reply.body)["status"]["user"]["username"] == "system:serviceaccount:default:sa"
+        assert json.loads(response.body)["status"]["user"]["username"] == "system:serviceaccount:default:sa"
