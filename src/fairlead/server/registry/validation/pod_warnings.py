@@ -141,6 +141,9 @@ def _warn_about_fractions(scope: Scope, key: str, *names: str) -> Iterator[str]:
 
 def _warn_about_hidden_variables(container: Scope) -> Iterator[str]:
     """Yield a warning for each environment variable that replaces an earlier one without referring to it."""
+    names = [variable.get("name") for variable in container.items("env")]
+    if len(set(names)) == len(names):
+        return  # Most containers have no duplicate names, and some have thousands of variables.
     seen: set[str] = set()
     for variable in container.each("env"):
         name, value = variable.text("name"), variable.text("value")
