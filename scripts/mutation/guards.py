@@ -147,7 +147,7 @@ MUTANTS = [
     Mutant(
         "apply: an object that is not ours",
         "writes/apply.py",
-        "raise ForeignObject(self.what, describe_controller(live))\n            return",
+        "raise ForeignObject(self.target, describe_controller(live))\n            return",
         "pass\n            return",
     ),
     Mutant(
@@ -171,7 +171,7 @@ MUTANTS = [
     Mutant(
         "recreate: only own or adoptable objects",
         "writes/apply.py",
-        "raise ForeignObject(self.what, describe_controller(live))\n        await",
+        "raise ForeignObject(self.target, describe_controller(live))\n        await",
         "pass\n        await",
     ),
     Mutant(
@@ -517,7 +517,7 @@ MUTANTS = [
     Mutant(
         "orphans: a live read before each deletion",
         "tools/orphans/deletion.py",
-        "verdict = await self._judge(now, ambiguous)",
+        "verdict = await self._judge(current, ambiguous)",
         "verdict = item.verdict",
     ),
     Mutant(
@@ -527,9 +527,12 @@ MUTANTS = [
         "await self._fleet.downstream.client.delete(kind, obj.name, obj.namespace)",
     ),
     Mutant("orphans: resourceVersion", "tools/orphans/deletion.py", "obj, unchanged=True)", "obj)"),
-    Mutant("orphans: the cluster that was seen first", "tools/orphans/looks.py", "known != uid:", "False:"),
+    Mutant("orphans: the cluster that was seen first", "tools/orphans/looks.py", "known_uid != uid:", "False:"),
     Mutant(
-        "orphans: no cluster under two names", "tools/orphans/ambiguous_clusters.py", "if len(alike) > 1:", "if False:"
+        "orphans: no cluster under two names",
+        "tools/orphans/ambiguous_clusters.py",
+        "if len(cluster_names) > 1:",
+        "if False:",
     ),
     Mutant(
         "orphans: no cluster under a name that was shared",
@@ -545,7 +548,12 @@ MUTANTS = [
         ".absent.get(parent)",
     ),
     Mutant("orphans: unknown is not absent", "tools/orphans/verdicts.py", "if unknown:", "if False:"),
-    Mutant("orphans: the parent that disappeared last", "tools/orphans/verdicts.py", "max(absences)", "min(absences)"),
+    Mutant(
+        "orphans: the parent that disappeared last",
+        "tools/orphans/verdicts.py",
+        "max(absent_since)",
+        "min(absent_since)",
+    ),
     Mutant(
         "orphans: recorded evidence is loaded", "tools/orphans/collector.py", "await self._store.load(evidence)", "pass"
     ),

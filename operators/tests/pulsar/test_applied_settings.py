@@ -33,13 +33,15 @@ async def test_removed_role_is_revoked_even_after_a_restart(env):
 
 async def test_moved_permissions_are_revoked_on_the_old_resource(running_env):
     await create_topic(running_env)
-    t = running_env.tenant
+    tenant = running_env.tenant
     grants = {"roles": ["clerk"], "actions": ["consume"]}
-    await running_env.create(Permission, "permission", resourceName=f"{t}/orders", resourceType="namespace", **grants)
+    await running_env.create(
+        Permission, "permission", resourceName=f"{tenant}/orders", resourceType="namespace", **grants
+    )
     await running_env.ready(Permission, "permission")
-    await running_env.change(Permission, "permission", resourceName=f"{t}/orders/placed", resourceType="topic")
-    await running_env.pulsar.until(f"/v2/namespaces/{t}/orders/permissions", equals({}))
-    await running_env.pulsar.until(f"/v2/persistent/{t}/orders/placed/permissions", equals({"clerk": ["consume"]}))
+    await running_env.change(Permission, "permission", resourceName=f"{tenant}/orders/placed", resourceType="topic")
+    await running_env.pulsar.until(f"/v2/namespaces/{tenant}/orders/permissions", equals({}))
+    await running_env.pulsar.until(f"/v2/persistent/{tenant}/orders/placed/permissions", equals({"clerk": ["consume"]}))
 
 
 async def test_removed_policies_are_unset_in_pulsar(running_env):

@@ -43,25 +43,25 @@ async def test_geo_replication_to_the_own_cluster_is_rejected(running_env):
 
 
 async def test_failing_object_does_not_delay_other_objects(running_env):
-    t = running_env.tenant
+    tenant = running_env.tenant
     await create_topic(running_env)
-    await running_env.pulsar.admin.put(f"/v2/persistent/{t}/orders/unmanaged")
-    await running_env.create(Tenant, "bad", name=f"{t}-bad", allowedClusters=["nowhere"])
+    await running_env.pulsar.admin.put(f"/v2/persistent/{tenant}/orders/unmanaged")
+    await running_env.create(Tenant, "bad", name=f"{tenant}-bad", allowedClusters=["nowhere"])
     await running_env.not_ready(Tenant, "bad", "Rejected")
     await running_env.delete(Topic, "topic")
     await running_env.delete(Namespace, "namespace")  # it cannot be deleted: it contains a topic that no object manages
     await running_env.gone(Topic, "topic")
     await running_env.not_ready(Namespace, "namespace", "InUse")
-    await running_env.create(Tenant, "good", name=f"{t}-good")
+    await running_env.create(Tenant, "good", name=f"{tenant}-good")
     await running_env.ready(Tenant, "good")
     await running_env.delete(Tenant, "good")
     await running_env.gone(Tenant, "good")
     calls = [path for _, path, _ in running_env.pulsar.fake.calls]
     if not running_env.pulsar.real:
         assert (
-            calls.count(f"/admin/v2/tenants/{t}-bad") <= 4
+            calls.count(f"/admin/v2/tenants/{tenant}-bad") <= 4
         )  # one reconcile each for finalizer, status.applied and condition
-    await running_env.pulsar.admin.delete(f"/v2/persistent/{t}/orders/unmanaged")
+    await running_env.pulsar.admin.delete(f"/v2/persistent/{tenant}/orders/unmanaged")
     await running_env.change(
         Namespace, "namespace", lifecyclePolicy="CleanUpAfterDeletion"
     )  # any change triggers a reconcile

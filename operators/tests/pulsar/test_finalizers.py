@@ -93,12 +93,12 @@ async def test_deletion_succeeds_when_pulsar_no_longer_has_the_objects(running_e
     for kind in created:
         await running_env.ready(kind, name_of(kind))
     await running_env.ready(Permission, "permission")
-    t = running_env.tenant
+    tenant = running_env.tenant
     for resource in reversed(RESOURCES):
         obj = await running_env.get(resource.kind, name_of(resource.kind))
         if obj is not None:
             await running_env.pulsar.remove(resource, obj.status["applied"])
-    assert await running_env.pulsar.admin.get(f"/v2/tenants/{t}") is None
+    assert await running_env.pulsar.admin.get(f"/v2/tenants/{tenant}") is None
     for kind in [*created, Permission]:
         await running_env.delete(kind, name_of(kind))
     for kind in [*created, Permission]:
@@ -145,18 +145,25 @@ async def test_connection_stays_until_objects_of_create_all_kinds_are_deleted(ru
 @pytest.mark.parametrize("kind", [Tenant, Permission], ids=lambda kind: kind.kind)
 async def test_keep_after_deletion_keeps_the_resource_in_pulsar(running_env, kind):
     await create_topic(running_env)
-    t = running_env.tenant
-    grants = {"resourceName": f"{t}/orders", "resourceType": "namespace", "roles": ["clerk"], "actions": ["consume"]}
-    spec = grants if kind is Permission else {"name": f"{t}-kept"}
+    tenant = running_env.tenant
+    grants = {
+        "resourceName": f"{tenant}/orders",
+        "resourceType": "namespace",
+        "roles": ["clerk"],
+        "actions": ["consume"],
+    }
+    spec = grants if kind is Permission else {"name": f"{tenant}-kept"}
     await running_env.create(kind, "kept", lifecyclePolicy="KeepAfterDeletion", **spec)
     await running_env.ready(kind, "kept")
     await running_env.delete(kind, "kept")
     await running_env.gone(kind, "kept")
     if kind is Permission:
-        assert await running_env.pulsar.admin.get(f"/v2/namespaces/{t}/orders/permissions") == {"clerk": ["consume"]}
+        assert await running_env.pulsar.admin.get(f"/v2/namespaces/{tenant}/orders/permissions") == {
+            "clerk": ["consume"]
+        }
     else:
-        assert await running_env.pulsar.admin.get(f"/v2/tenants/{t}-kept") is not None
-        await running_env.pulsar.admin.delete(f"/v2/tenants/{t}-kept")
+        assert await running_env.pulsar.admin.get(f"/v2/tenants/{tenant}-kept") is not None
+        await running_env.pulsar.admin.delete(f"/v2/tenants/{tenant}-kept")
 
 
 async def test_deletion_without_its_connection_waits_and_reports_the_remedy(running_env):

@@ -64,16 +64,16 @@ async def test_topic_policies_are_set_and_partitions_can_only_grow(running_env):
 
 
 async def test_namespace_replicates_while_its_spec_has_the_reference(running_env):
-    t = running_env.tenant
-    await running_env.connect("far", clusterName=f"far-{t}", brokerServiceURL="pulsar://127.0.0.1:1")
+    tenant = running_env.tenant
+    await running_env.connect("far", clusterName=f"far-{tenant}", brokerServiceURL="pulsar://127.0.0.1:1")
     far = {"geoReplicationRefs": [{"name": "far"}]}
-    await running_env.create(Tenant, "tenant", name=t, **far)
-    await running_env.create(Namespace, "namespace", name=f"{t}/orders", **far)
+    await running_env.create(Tenant, "tenant", name=tenant, **far)
+    await running_env.create(Namespace, "namespace", name=f"{tenant}/orders", **far)
     assert "far" in await running_env.not_ready(Tenant, "tenant", "NoGeoReplication")
     await running_env.create(GeoReplication, "far", destinationConnectionRef={"name": "far"})
     await running_env.ready(Namespace, "namespace")
-    path = f"/v2/namespaces/{t}/orders/replication"
-    await running_env.pulsar.until(path, lambda found: {*found} == {CLUSTER, f"far-{t}"})
+    path = f"/v2/namespaces/{tenant}/orders/replication"
+    await running_env.pulsar.until(path, lambda found: {*found} == {CLUSTER, f"far-{tenant}"})
     await running_env.change(Namespace, "namespace", geoReplicationRefs=None)
     await running_env.pulsar.until(path, equals([CLUSTER]))
 

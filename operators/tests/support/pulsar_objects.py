@@ -65,34 +65,38 @@ async def create_topic(env):
 
 async def create_all_kinds(env):
     """Create an object of each of the ten kinds, in reverse dependency order. Return their paths in Pulsar by kind."""
-    t = env.tenant
-    location = {"tenant": t, "namespace": "orders"}
-    await env.connect("far", clusterName=f"far-{t}", brokerServiceURL="pulsar://127.0.0.1:1")
+    tenant = env.tenant
+    location = {"tenant": tenant, "namespace": "orders"}
+    await env.connect("far", clusterName=f"far-{tenant}", brokerServiceURL="pulsar://127.0.0.1:1")
     created = {}
     if env.pulsar.runs_functions:
-        code = {"className": ECHO, "inputs": [f"{t}/orders/placed"], "jar": {"url": f"function://{t}/orders/echo@1"}}
+        code = {
+            "className": ECHO,
+            "inputs": [f"{tenant}/orders/placed"],
+            "jar": {"url": f"function://{tenant}/orders/echo@1"},
+        }
         await env.create(Function, "function", name="echo", **location, **code)
-        created[Function] = f"/v3/functions/{t}/orders/echo"
+        created[Function] = f"/v3/functions/{tenant}/orders/echo"
     if not env.pulsar.real:  # it has no built-in connectors
         built_in = {"archive": {"url": "builtin://nothing"}}
         await env.create(Sink, "sink", name="drain", **location, **built_in)
         await env.create(Source, "source", name="well", **location, **built_in)
-        created |= {Sink: f"/v3/sinks/{t}/orders/drain", Source: f"/v3/sources/{t}/orders/well"}
+        created |= {Sink: f"/v3/sinks/{tenant}/orders/drain", Source: f"/v3/sources/{tenant}/orders/well"}
     await env.create(
-        Package, "package", packageURL=f"function://{t}/orders/echo@1", fileURL=f"{env.pulsar.files}/code.jar"
+        Package, "package", packageURL=f"function://{tenant}/orders/echo@1", fileURL=f"{env.pulsar.files}/code.jar"
     )
     grants = {"roles": ["clerk"], "actions": ["produce"]}
-    await env.create(Permission, "permission", resourceName=f"{t}/orders", resourceType="namespace", **grants)
-    await env.create(NSIsolationPolicy, "nsisolationpolicy", name=t, **POLICY)
+    await env.create(Permission, "permission", resourceName=f"{tenant}/orders", resourceType="namespace", **grants)
+    await env.create(NSIsolationPolicy, "nsisolationpolicy", name=tenant, **POLICY)
     await env.create(GeoReplication, "georeplication", destinationConnectionRef={"name": "far"})
     await create_topic(env)
     created |= {
-        Package: f"/v3/packages/function/{t}/orders/echo/1/metadata",
-        NSIsolationPolicy: f"/v2/clusters/{CLUSTER}/namespaceIsolationPolicies/{t}",
-        GeoReplication: f"/v2/clusters/far-{t}",
-        Topic: f"/v2/persistent/{t}/orders/placed/partitions",
-        Namespace: f"/v2/namespaces/{t}/orders",
-        Tenant: f"/v2/tenants/{t}",
+        Package: f"/v3/packages/function/{tenant}/orders/echo/1/metadata",
+        NSIsolationPolicy: f"/v2/clusters/{CLUSTER}/namespaceIsolationPolicies/{tenant}",
+        GeoReplication: f"/v2/clusters/far-{tenant}",
+        Topic: f"/v2/persistent/{tenant}/orders/placed/partitions",
+        Namespace: f"/v2/namespaces/{tenant}/orders",
+        Tenant: f"/v2/tenants/{tenant}",
     }
     return created
 

@@ -182,33 +182,33 @@ class _Parser:
         self._at = 0
         self._check = check
 
-    def _look(self, values: bool = True) -> tuple[str, str]:
+    def _peek(self, values: bool = True) -> tuple[str, str]:
         symbol, literal = self._items[min(self._at, len(self._items) - 1)]
         return ("id", literal) if values and symbol in ("in", "notin") else (symbol, literal)
 
     def _take(self, values: bool = True) -> tuple[str, str]:
-        item = self._look(values)
+        item = self._peek(values)
         self._at += 1
         return item
 
     def parse(self) -> list[Requirement]:
-        found: list[Requirement] = []
+        requirements: list[Requirement] = []
         while True:
-            symbol, literal = self._look()
+            symbol, literal = self._peek()
             if symbol == "end":
-                return found
+                return requirements
             if symbol not in ("id", "!"):
                 raise SelectorError(f"found '{literal}', expected: !, identifier, or 'end of string'")
             try:
-                found.append(self._requirement())
+                requirements.append(self._requirement())
             except SelectorError as error:
                 raise SelectorError(f"unable to parse requirement: {error}") from None
             symbol, literal = self._take()
             if symbol == "end":
-                return found
+                return requirements
             if symbol != ",":
                 raise SelectorError(f"found '{literal}', expected: ',' or 'end of string'")
-            symbol, literal = self._look()
+            symbol, literal = self._peek()
             if symbol not in ("id", "!"):
                 raise SelectorError(f"found '{literal}', expected: identifier after ','")
 
@@ -223,7 +223,7 @@ class _Parser:
             raise SelectorError(problem)
         if negated:
             return Requirement(key, "!")
-        if self._look()[0] in ("end", ","):
+        if self._peek()[0] in ("end", ","):
             return Requirement(key, "exists")
         symbol, literal = self._take(values=False)
         if symbol in ("in", "notin"):
@@ -245,7 +245,7 @@ class _Parser:
         return Requirement(key, operator, frozenset(values))
 
     def _value(self) -> str:
-        if self._look()[0] in ("end", ","):
+        if self._peek()[0] in ("end", ","):
             return ""
         symbol, literal = self._take()
         if symbol != "id":
@@ -256,38 +256,38 @@ class _Parser:
         symbol, literal = self._take()
         if symbol != "(":
             raise SelectorError(f"found '{literal}' expected: '('")
-        symbol, literal = self._look()
+        symbol, literal = self._peek()
         if symbol == ")":
             self._take()
             return {""}
         if symbol not in ("id", ","):
             raise SelectorError(f"found '{literal}', expected: ',', ')' or identifier")
-        found = self._identifiers()
+        values = self._identifiers()
         symbol, literal = self._take()
         if symbol != ")":
             raise SelectorError(f"found '{literal}', expected: ')'")
-        return found
+        return values
 
     def _identifiers(self) -> set[str]:
-        found: set[str] = set()
+        values: set[str] = set()
         while True:
             symbol, literal = self._take()
             if symbol == "id":
-                found.add(literal)
-                symbol, literal = self._look()
+                values.add(literal)
+                symbol, literal = self._peek()
                 if symbol == ")":
-                    return found
+                    return values
                 if symbol != ",":
                     raise SelectorError(f"found '{literal}', expected: ',' or ')'")
             elif symbol == ",":
-                if not found:
-                    found.add("")
-                symbol, _ = self._look()
+                if not values:
+                    values.add("")
+                symbol, _ = self._peek()
                 if symbol == ")":
-                    found.add("")
-                    return found
+                    values.add("")
+                    return values
                 if symbol == ",":
                     self._take()
-                    found.add("")
+                    values.add("")
             else:
                 raise SelectorError(f"found '{literal}', expected: ',', or identifier")

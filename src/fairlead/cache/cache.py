@@ -242,8 +242,8 @@ class Cache:
     async def find_differences(self) -> list[str]:
         """Return one line for each object that differs between cache and server. Lists every scope completely."""
         watches = list(self._watches.values())
-        found = [await consistency.find_differences(informer, self._client) for informer, _ in watches]
-        return [difference for differences in found for difference in differences]
+        differences_by_watch = [await consistency.find_differences(informer, self._client) for informer, _ in watches]
+        return [difference for differences in differences_by_watch for difference in differences]
 
     async def __aenter__(self) -> "Cache":
         self._tasks = {}

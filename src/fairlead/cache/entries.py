@@ -118,10 +118,10 @@ class EntryCodec:
         try:
             return msgspec.json.encode(transform(self._decode(raw)))
         except Exception as error:
-            where = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+            object_name = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
             raise ValueError(
-                f"the transform of {self._type['kind']} failed on {where} ({type(error).__name__}: {error}): fix the "
-                "transform, nothing of this kind is cached until it accepts every object"
+                f"the transform of {self._type['kind']} failed on {object_name} ({type(error).__name__}: {error}): fix "
+                "the transform, nothing of this kind is cached until it accepts every object"
             ) from error
 
     def decode(self, entry: CacheEntry) -> Object:

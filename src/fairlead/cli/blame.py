@@ -38,8 +38,8 @@ def command(
             for line in blame(obj)
             if line.path and line.owners
         ]
-        found = [dataclasses.asdict(fight) for fight in fights(obj)]
-        click.echo(json.dumps({"fields": fields, "fights": found}, indent=2))
+        conflicts = [dataclasses.asdict(fight) for fight in fights(obj)]
+        click.echo(json.dumps({"fields": fields, "fights": conflicts}, indent=2))
     else:
         _print(obj)
 
@@ -49,12 +49,12 @@ async def _get(
 ) -> Object:
     async with connect(kubeconfig, context_name) as connection:
         kind = await find_kind(connection.client, kind_name)
-        within = (namespace or connection.namespace) if kind.namespaced else None
+        object_namespace = (namespace or connection.namespace) if kind.namespaced else None
         try:
-            return await connection.client.get(kind, name, within)
+            return await connection.client.get(kind, name, object_namespace)
         except NotFound:
-            where = f" in the namespace {within}: choose another with -n" if within else ""
-            raise UserError(f"there is no {kind.kind} {name}{where}") from None
+            namespace_hint = f" in the namespace {object_namespace}: choose another with -n" if object_namespace else ""
+            raise UserError(f"there is no {kind.kind} {name}{namespace_hint}") from None
         except ApiError as error:
             raise UserError(f"{connection.name} rejects the request: {error}") from None
         except ValueError as error:  # No object can have this name.

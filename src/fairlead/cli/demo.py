@@ -189,6 +189,6 @@ def print_tables(system: str, count: int, outcomes: "dict[Variant, Outcome]") ->
             if code == 409:
                 by_request.setdefault((verb, resource), {})[variant] = n
     if by_request:
-        most_first = sorted(by_request.items(), key=lambda item: -max(item[1].values()))
-        rows = [[f"{verb} {resource}", n.get("old", 0), n.get("new", 0)] for (verb, resource), n in most_first]
+        sorted_requests = sorted(by_request.items(), key=lambda item: -max(item[1].values()))
+        rows = [[f"{verb} {resource}", n.get("old", 0), n.get("new", 0)] for (verb, resource), n in sorted_requests]
         tables.print_table("409 responses", ["", "old", "new"], rows)

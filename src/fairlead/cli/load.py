@@ -25,23 +25,23 @@ class OperatorNotFound(UserError):
 
 def load(target: str) -> Operator:
     """Return the Operator that a file, a module (`package.module`) or a directory (with controller.py) defines."""
-    found = {id(value): value for value in vars(_module(target)).values() if isinstance(value, Operator)}
-    if not found:
+    operators = {id(value): value for value in vars(_module(target)).values() if isinstance(value, Operator)}
+    if not operators:
         raise OperatorNotFound(f"{target} defines no operator: add a line such as op = fairlead.Operator('greeter')")
-    if len(found) > 1:
-        names = ", ".join(sorted(op.name for op in found.values()))
+    if len(operators) > 1:
+        names = ", ".join(sorted(op.name for op in operators.values()))
         raise OperatorNotFound(f"{target} defines several operators ({names}): give each a file of its own")
-    return next(iter(found.values()))
+    return next(iter(operators.values()))
 
 
 def unload_modules(target: str) -> None:
     """Remove the modules in the operator's directory from sys.modules, so that they are imported again."""
-    home = directory_of(target)
+    directory = directory_of(target)
     for name, module in list(sys.modules.items()):
         file = Path(getattr(module, "__file__", None) or "/").resolve()
-        if name == "__main__" or home is None or not file.is_relative_to(home):
+        if name == "__main__" or directory is None or not file.is_relative_to(directory):
             continue
-        if not any(THIRD_PARTY_DIRECTORIES.fullmatch(part) for part in file.relative_to(home).parts):
+        if not any(THIRD_PARTY_DIRECTORIES.fullmatch(part) for part in file.relative_to(directory).parts):
             del sys.modules[name]
     importlib.invalidate_caches()
 
@@ -95,12 +95,12 @@ def _missing_file(target: str) -> str:
 
 def _from_file(path: Path) -> ModuleType:
     # A file in a package is imported as part of that package, so that its relative imports work.
-    names, home = [path.stem], path.parent
-    while (home / "__init__.py").is_file():
-        names.insert(0, home.name)
-        home = home.parent
-    if str(home) not in sys.path:
-        sys.path.insert(0, str(home))
+    names, directory = [path.stem], path.parent
+    while (directory / "__init__.py").is_file():
+        names.insert(0, directory.name)
+        directory = directory.parent
+    if str(directory) not in sys.path:
+        sys.path.insert(0, str(directory))
     if len(names) > 1:
         return importlib.import_module(".".join(names))
     name = f"fairlead_run_{path.stem}"  # a name of its own, so that it shadows no other module
@@ -117,8 +117,8 @@ def _where(error: Exception) -> str:
         return ""  # Its message has the place already.
     frames = list(traceback.walk_tb(error.__traceback__))
     # The line of the user's code that failed, not the line of fairlead that it called.
-    theirs = [(frame, line) for frame, line in frames if not is_fairlead(frame.f_globals.get("__name__", ""))]
-    if not theirs:
+    user_frames = [(frame, line) for frame, line in frames if not is_fairlead(frame.f_globals.get("__name__", ""))]
+    if not user_frames:
         return ""
-    frame, line = theirs[-1]
+    frame, line = user_frames[-1]
     return f"{Path(frame.f_code.co_filename).name}, line {line}: "

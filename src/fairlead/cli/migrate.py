@@ -77,16 +77,20 @@ def command(
     report = asyncio.run(
         _migrate(kinds, manager or managers[0], managers, fields, namespace, dry_run, kubeconfig, context_name)
     )
-    for what, paths in sorted(report.moved.items()):
-        click.echo(f"{printable(what)}: {printable(', '.join(paths))}")
-    for what, message in sorted(report.failed.items()):
-        click.echo(f"{printable(what)}: {printable(message)}", err=True)
-    word = "would move" if dry_run else "moved"
-    click.echo(f"{len(report.moved)} {word}, {report.unchanged} had nothing to move, {len(report.failed)} failed")
+    for object_name, paths in sorted(report.moved.items()):
+        click.echo(f"{printable(object_name)}: {printable(', '.join(paths))}")
+    for object_name, message in sorted(report.failed.items()):
+        click.echo(f"{printable(object_name)}: {printable(message)}", err=True)
+    verb = "would move" if dry_run else "moved"
+    click.echo(f"{len(report.moved)} {verb}, {report.unchanged} had nothing to move, {len(report.failed)} failed")
     missing = [name for name in managers if name not in report.update_managers]
     if report.update_managers and missing and not report.moved:
-        known = ", ".join(f"{name} ({count})" for name, count in report.update_managers.most_common(MAX_NAMED_MANAGERS))
-        click.echo(printable(f"no object has an Update entry of {' or '.join(missing)}; there are: {known}"), err=True)
+        other_managers = ", ".join(
+            f"{name} ({count})" for name, count in report.update_managers.most_common(MAX_NAMED_MANAGERS)
+        )
+        click.echo(
+            printable(f"no object has an Update entry of {' or '.join(missing)}; there are: {other_managers}"), err=True
+        )
     if report.failed:
         raise click.exceptions.Exit(1)
 
@@ -106,16 +110,16 @@ async def _migrate(
         writer = Writer(connection.client, connection.world, manager)
 
         async def migrate_object(kind: Kind, obj: Object) -> None:
-            what = describe_object(kind, obj.name, obj.namespace)
+            object_name = describe_object(kind, obj.name, obj.namespace)
             async with concurrency:
                 try:
                     done = await migrate(writer, kind, obj, fields=fields, managers=managers, dry_run=dry_run)
                 except ObjectDeleted:
                     report.unchanged += 1
                 except (ApiError, WriteError, UnknownOutcome, OSError) as error:
-                    report.failed[what] = str(error)
+                    report.failed[object_name] = str(error)
                 else:
-                    report.moved[what] = done.moved
+                    report.moved[object_name] = done.moved
             click.echo(f"\r{len(report.moved)} done", nl=False, err=True)
 
         for kind in [await find_kind(connection.client, name) for name in kind_names]:
@@ -137,7 +141,11 @@ async def _migrate(
 def _update_managers(obj: Object) -> set[str]:
     """Return the field managers with an Update entry for the main resource."""
     entries = obj.metadata.get("managedFields") or ()
-    return {str(e.get("manager")) for e in entries if e.get("operation") == "Update" and not e.get("subresource")}
+    return {
+        str(entry.get("manager"))
+        for entry in entries
+        if entry.get("operation") == "Update" and not entry.get("subresource")
+    }
 
 
 async def _list_all(connection: Connection, kind: Kind, namespace: str | None) -> AsyncIterator[Object]:

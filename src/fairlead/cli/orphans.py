@@ -121,17 +121,17 @@ def command() -> None:
 @_options
 @click.option("-o", "output", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), help="Write the plan "
               "as JSON, for apply; - is standard output.")  # fmt: skip
-def plan_command(output: Path | None, **options: Any) -> None:
+def plan_command(output: Path | None, **arguments: Any) -> None:
     """Print what would be deleted, why, and what cannot be judged. Deletes nothing.
 
     Records which parents are absent (see --evidence), so that the next plan or apply knows since when.
     """
-    wanted = _parse_options(**options)
+    options = _parse_options(**arguments)
     if output is not None and str(output) != "-":
-        _check_output(output, wanted.evidence)
+        _check_output(output, options.evidence)
 
     async def make() -> Plan:
-        async with _run(wanted) as run:
+        async with _run(options) as run:
             plan = await run.scan()
             await run.save()
             return plan
@@ -143,7 +143,7 @@ def plan_command(output: Path | None, **options: Any) -> None:
     _print_plan(plan, err=str(output) == "-")
     if output is not None and str(output) != "-":
         _write(output, text)
-    for problem in find_exceeded_caps(plan, plan.of(State.ORPHAN), wanted.cap):
+    for problem in find_exceeded_caps(plan, plan.of(State.ORPHAN), options.cap):
         click.echo(f"over the cap: {printable(problem)}", err=True)
     if not plan.complete:
         raise click.exceptions.Exit(1)
@@ -153,13 +153,13 @@ def plan_command(output: Path | None, **options: Any) -> None:
 @click.argument("plan_file", metavar="PLAN", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_options
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-def apply_command(plan_file: Path, yes: bool, **options: Any) -> None:
+def apply_command(plan_file: Path, yes: bool, **arguments: Any) -> None:
     """Delete the orphans of a plan. Each object is judged again, live, just before its deletion.
 
     The plan only narrows what may be deleted. Clusters, rules, grace and cap come from this command line.
     """
-    wanted = _parse_options(**options)
-    code = _run_async(_apply(wanted, plan_file, yes))
+    options = _parse_options(**arguments)
+    code = _run_async(_apply(options, plan_file, yes))
     if code:
         raise click.exceptions.Exit(code)
 
@@ -172,13 +172,13 @@ def apply_command(plan_file: Path, yes: bool, **options: Any) -> None:
 @click.option("--health", metavar="[HOST:]PORT", help="Serve /healthz, /readyz and /metrics; on loopback unless a "
               "host is named.")  # fmt: skip
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def watch_command(namespace: str | None, elect: bool, health: str | None, log_format: str, **options: Any) -> None:
+def watch_command(namespace: str | None, elect: bool, health: str | None, log_format: str, **arguments: Any) -> None:
     """Scan once a minute, and delete objects that were orphans for the whole grace period, until interrupted."""
     from fairlead.runtime import logs
     from fairlead.runtime.health import address
     from fairlead.runtime.leases import LeaseLost
 
-    wanted = _parse_options(**options)
+    options = _parse_options(**arguments)
     if health:
         try:
             address(health)
@@ -186,7 +186,7 @@ def watch_command(namespace: str | None, elect: bool, health: str | None, log_fo
             raise click.UsageError(str(error)) from None
     logs.configure(World(), form=log_format, level=logging.INFO)
     try:
-        _run_async(_watch(wanted, namespace, elect, health))
+        _run_async(_watch(options, namespace, elect, health))
     except LeaseLost as error:
         raise NotCompleted(f"{error}: restart the command") from None
 
@@ -203,8 +203,8 @@ def _parse_options(
     evidence: Path | None,
 ) -> OrphanOptions:
     names = [name for name, _ in upstreams]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise click.UsageError(f"--upstream names {', '.join(twice)} twice: use one context per cluster")
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        raise click.UsageError(f"--upstream names {', '.join(duplicates)} twice: use one context per cluster")
     if both := sorted(set(names) & set(retired)):
         raise click.UsageError(
             f"{', '.join(both)} cannot be both --upstream and --retired: a retired cluster does not exist any more"
@@ -230,7 +230,7 @@ def _run_async(work: Any) -> Any:
 class _Run:
     """One run of a command: the connected clusters, and the evidence, which is loaded and locked."""
 
-    wanted: OrphanOptions
+    options: OrphanOptions
     world: World
     fleet: Fleet
     evidence: Evidence
@@ -238,8 +238,8 @@ class _Run:
     journal: DeletionJournalFile
 
     async def scan(self) -> Plan:
-        progress = _print_progress if sys.stderr.isatty() else lambda what, done, total: None
-        plan = await scan(self.fleet, self.wanted.rules, self.evidence, grace=self.wanted.grace, progress=progress)
+        progress = _print_progress if sys.stderr.isatty() else lambda step, done, total: None
+        plan = await scan(self.fleet, self.options.rules, self.evidence, grace=self.options.grace, progress=progress)
         if sys.stderr.isatty():
             click.echo("\r\x1b[K", nl=False, err=True)
         return plan
@@ -249,7 +249,7 @@ class _Run:
 
 
 @contextlib.asynccontextmanager
-async def _connect(wanted: OrphanOptions, world: World) -> AsyncIterator[tuple[Fleet, Transport, str]]:
+async def _connect(options: OrphanOptions, world: World) -> AsyncIterator[tuple[Fleet, Transport, str]]:
     """Connect to all clusters. Yield the fleet, the downstream transport and the downstream context's namespace."""
     from fairlead.client import kubeconfig
     from fairlead.client.http import HttpTransport
@@ -257,27 +257,27 @@ async def _connect(wanted: OrphanOptions, world: World) -> AsyncIterator[tuple[F
     async with contextlib.AsyncExitStack() as stack:
 
         def reach(name: str, context: str) -> tuple[Cluster, Transport, str]:
-            access = kubeconfig.load(world, path=wanted.kubeconfig, context=context)
+            access = kubeconfig.load(world, path=options.kubeconfig, context=context)
             transport = HttpTransport(access.cluster, access.credentials)
             stack.push_async_callback(transport.close)
             client = Client(transport, world, user_agent="fairlead-orphans")
             return Cluster(name, client), transport, access.namespace
 
-        downstream, transport, namespace = reach("downstream", wanted.downstream)
-        upstreams = {name: reach(name, context)[0] for name, context in wanted.upstreams.items()}
-        yield Fleet(downstream, upstreams, wanted.retired), transport, namespace
+        downstream, transport, namespace = reach("downstream", options.downstream)
+        upstreams = {name: reach(name, context)[0] for name, context in options.upstreams.items()}
+        yield Fleet(downstream, upstreams, options.retired), transport, namespace
 
 
 @contextlib.asynccontextmanager
-async def _run(wanted: OrphanOptions) -> AsyncIterator[_Run]:
+async def _run(options: OrphanOptions) -> AsyncIterator[_Run]:
     world = World()
-    async with _connect(wanted, world) as (fleet, _, _):
+    async with _connect(options, world) as (fleet, _, _):
         uid = await fleet.downstream.uid()
-        store = EvidenceFile(wanted.evidence or _state() / f"orphans-{uid}.json")
+        store = EvidenceFile(options.evidence or _state() / f"orphans-{uid}.json")
         with store.locked():
             evidence = Evidence(world, uid)
             await store.load(evidence)
-            yield _Run(wanted, world, fleet, evidence, store, DeletionJournalFile(_journal(store.path)))
+            yield _Run(options, world, fleet, evidence, store, DeletionJournalFile(_journal(store.path)))
 
 
 def _state() -> Path:
@@ -289,24 +289,24 @@ def _journal(evidence: Path) -> Path:
     return evidence.with_name(f"{evidence.name.removesuffix('.json')}.journal")
 
 
-def _print_progress(what: str, done: int, total: int) -> None:
-    of = f" of {total}" if total else ""
-    click.echo(f"\r\x1b[K{done}{of} {printable(what)}", nl=False, err=True)
+def _print_progress(step: str, done: int, total: int) -> None:
+    total_text = f" of {total}" if total else ""
+    click.echo(f"\r\x1b[K{done}{total_text} {printable(step)}", nl=False, err=True)
 
 
-async def _apply(wanted: OrphanOptions, file: Path, yes: bool) -> int:
-    async with _run(wanted) as run:
+async def _apply(options: OrphanOptions, file: Path, yes: bool) -> int:
+    async with _run(options) as run:
         names = read(file, run.evidence.downstream)
         plan = await run.scan()
         await run.save()
         chosen = choose_items(names, plan)
-        for what, why in chosen.left:
-            click.echo(f"stays: {printable(what)}: {printable(why)}")
+        for name, why in chosen.skipped:
+            click.echo(f"stays: {printable(name)}: {printable(why)}")
         for problem in plan.problems:
             click.echo(f"could not be judged: {printable(problem)}", err=True)
-        if too_many := find_exceeded_caps(plan, chosen.items, wanted.cap):
+        if too_many := find_exceeded_caps(plan, chosen.items, options.cap):
             raise NotCompleted(f"nothing was deleted: {'; '.join(too_many)}")
-        failed = bool(chosen.left or plan.problems)
+        failed = bool(chosen.skipped or plan.problems)
         if not chosen.items:
             click.echo("nothing to delete")
             return 1 if failed else 0
@@ -315,7 +315,7 @@ async def _apply(wanted: OrphanOptions, file: Path, yes: bool) -> int:
         if not yes and not _confirm(len(chosen.items)):
             click.echo("nothing was deleted", err=True)
             return 1
-        actor = OrphanDeleter(run.fleet, run.evidence, run.world, run.journal, grace=wanted.grace)
+        actor = OrphanDeleter(run.fleet, run.evidence, run.world, run.journal, grace=options.grace)
         counts: Counter[DeletionOutcome] = Counter()
 
         def report(result: DeletionResult) -> None:
@@ -353,24 +353,28 @@ def _print_result(result: DeletionResult) -> None:
     click.echo(printable(f"{result.outcome.value}: {result.item.candidate}: {result.why}"), err=not is_success)
 
 
-async def _watch(wanted: OrphanOptions, namespace: str | None, elect: bool, health: str | None) -> None:
+async def _watch(options: OrphanOptions, namespace: str | None, elect: bool, health: str | None) -> None:
     from fairlead.cli.signals import run_until_signal
     from fairlead.runtime.read_context import ReadContext
     from fairlead.tools.orphans.collector import Collector, operator
 
     world = World()
-    async with _connect(wanted, world) as (fleet, transport, default):
-        within = namespace or default
+    async with _connect(options, world) as (fleet, transport, default):
+        lease_namespace = namespace or default
         uid = await fleet.downstream.uid()
 
         def collector(view: ReadContext) -> Collector:
             ours = Fleet(Cluster("downstream", view.unguarded), fleet.upstreams, fleet.retired)
-            store = EvidenceFile(wanted.evidence) if wanted.evidence else EvidenceConfigMap(view.unguarded, within)
-            journal = DeletionJournalFile(_journal(wanted.evidence or _state() / f"orphans-{uid}.json"))
-            return Collector(ours, wanted.rules, world, store, journal, grace=wanted.grace, cap=wanted.cap)
+            store = (
+                EvidenceFile(options.evidence)
+                if options.evidence
+                else EvidenceConfigMap(view.unguarded, lease_namespace)
+            )
+            journal = DeletionJournalFile(_journal(options.evidence or _state() / f"orphans-{uid}.json"))
+            return Collector(ours, options.rules, world, store, journal, grace=options.grace, cap=options.cap)
 
-        with EvidenceFile(wanted.evidence).locked() if wanted.evidence else contextlib.nullcontext():
-            lease = within if elect else None
+        with EvidenceFile(options.evidence).locked() if options.evidence else contextlib.nullcontext():
+            lease = lease_namespace if elect else None
             work = operator(collector).run(transport, world, lease_namespace=lease, health=health)
             await run_until_signal(work)
 

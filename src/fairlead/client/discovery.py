@@ -63,8 +63,8 @@ class Discovery:
 
     def list_kinds_of_others(self, kind: Kind) -> set[str]:
         """Return `<kind>List` of every other kind that is known in the group and version."""
-        others = (served.kind for served in self._served.values() if served.kind.key != kind.key)
-        return {f"{other.kind}List" for other in others if other.api_version == kind.api_version}
+        other_kinds = (served.kind for served in self._served.values() if served.kind.key != kind.key)
+        return {f"{other.kind}List" for other in other_kinds if other.api_version == kind.api_version}
 
     async def list_all(self) -> list[ServedKind]:
         """Ask the server for every kind, without the cache. The preferred version of a group comes first."""

@@ -67,8 +67,8 @@ def _files(path: Path | None, env: Mapping[str, str]) -> Iterator[Path]:
 class _KubeconfigEntry:
     """One cluster, user or context of a kubeconfig file. Relative paths start at the folder of that file."""
 
-    def __init__(self, what: str, name: str, body: Mapping[str, Any], file: Path) -> None:
-        self.what = what
+    def __init__(self, section: str, name: str, body: Mapping[str, Any], file: Path) -> None:
+        self.section = section
         self.name = name
         self.body = body
         self.file = file
@@ -91,7 +91,7 @@ class _KubeconfigEntry:
         value = self.body.get(key) or {}
         if not isinstance(value, dict):
             raise self.invalid(f"{key} is not a mapping", "indent its fields below it")
-        return _KubeconfigEntry(self.what, self.name, value, self.file)
+        return _KubeconfigEntry(self.section, self.name, value, self.file)
 
     def items(self, key: str) -> list[Any]:
         value = self.body.get(key) or []
@@ -121,7 +121,7 @@ class _KubeconfigEntry:
             ) from error
 
     def invalid(self, problem: str, remedy: str) -> AccessError:
-        return AccessError(f"{self.file}: {self.what} {self.name!r}: {problem}: {remedy}")
+        return AccessError(f"{self.file}: {self.section} {self.name!r}: {problem}: {remedy}")
 
 
 class _Config:
@@ -147,27 +147,32 @@ class _Config:
         self._files.append(file)
         if not self._current and isinstance(content.get("current-context"), str):
             self._current = content["current-context"]
-        for what in ("cluster", "user", "context"):
-            for item in _KubeconfigEntry("the list of", f"{what}s", content, file).items(f"{what}s"):
+        for section in ("cluster", "user", "context"):
+            for item in _KubeconfigEntry("the list of", f"{section}s", content, file).items(f"{section}s"):
                 name = item.get("name") if isinstance(item, dict) else None
-                body = (item.get(what) or {}) if isinstance(item, dict) else None
+                body = (item.get(section) or {}) if isinstance(item, dict) else None
                 if not isinstance(name, str) or not isinstance(body, dict):
                     raise AccessError(
-                        f"{file}: an entry of {what}s has no name, or its {what} is not a mapping: correct it"
+                        f"{file}: an entry of {section}s has no name, or its {section} is not a mapping: correct it"
                     )
-                entry = self._entries.setdefault((what, name), _KubeconfigEntry(what, name, body, file))
+                entry = self._entries.setdefault((section, name), _KubeconfigEntry(section, name, body, file))
                 if entry.file == file and entry.body is not body:
                     raise entry.invalid("exists twice", "rename or delete one of them")
 
     def access(self, context: str | None) -> Access:
         name = context or self._current
-        where = os.pathsep.join(map(str, self._files))
+        file_names = os.pathsep.join(map(str, self._files))
         if not name:
-            raise AccessError(f"{where}: no current context: `kubectl config use-context NAME`, or use --context NAME")
+            raise AccessError(
+                f"{file_names}: no current context: `kubectl config use-context NAME`, or use --context NAME"
+            )
         context_entry = self._entries.get(("context", name))
         if context_entry is None:
-            known = ", ".join(sorted(n for what, n in self._entries if what == "context")) or "none"
-            raise AccessError(f"{where}: there is no context {name!r}: choose one of these: {known}")
+            context_names = (
+                ", ".join(sorted(context_name for section, context_name in self._entries if section == "context"))
+                or "none"
+            )
+            raise AccessError(f"{file_names}: there is no context {name!r}: choose one of these: {context_names}")
         cluster = self._cluster(self._referenced(context_entry, "cluster"))
         user = (
             self._referenced(context_entry, "user")
@@ -178,11 +183,13 @@ class _Config:
             name, cluster, self._credentials(user, context_entry), context_entry.text("namespace") or "default"
         )
 
-    def _referenced(self, context: _KubeconfigEntry, what: str) -> _KubeconfigEntry:
-        name = context.text(what)
-        entry = self._entries.get((what, name))
+    def _referenced(self, context: _KubeconfigEntry, section: str) -> _KubeconfigEntry:
+        name = context.text(section)
+        entry = self._entries.get((section, name))
         if entry is None:
-            raise context.invalid(f"its {what} {name!r} does not exist", f"add it to {what}s, or correct the context")
+            raise context.invalid(
+                f"its {section} {name!r} does not exist", f"add it to {section}s, or correct the context"
+            )
         return entry
 
     def _cluster(self, entry: _KubeconfigEntry) -> Cluster:

@@ -99,7 +99,7 @@ class WriteContext(ReadContext):
         previous_digest = self.applied.setdefault(key, b"")
         child = ChildApply(self._writer, kind, payload, owner, adopt)
         if previous_digest not in (b"", child.digest):
-            raise DuplicatePayload(child.what)
+            raise DuplicatePayload(child.target)
         self.applied[key] = child.digest
         try:
             live = await child.run(recreate=recreate)

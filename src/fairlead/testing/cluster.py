@@ -206,8 +206,8 @@ class Cluster:
             if watched.is_watched(kind(obj.api_version, obj.kind)):
                 await running.wait_until_seen(obj)
         for obj in self._deleted:
-            of = kind(obj.api_version, obj.kind)
-            while (cached := watched.peek(of, obj.name, obj.namespace)) and cached.uid == obj.uid:
+            object_kind = kind(obj.api_version, obj.kind)
+            while (cached := watched.peek(object_kind, obj.name, obj.namespace)) and cached.uid == obj.uid:
                 if cached.deleting:
                     break  # The deletion was seen; a finalizer keeps the object.
                 await asyncio.sleep(0.01)
@@ -222,9 +222,9 @@ class Cluster:
                 except NotServed:
                     await asyncio.sleep(0.05)
 
-    async def _resolve_namespace(self, of: Kind, namespace: str | None = None) -> str | None:
+    async def _resolve_namespace(self, object_kind: Kind, namespace: str | None = None) -> str | None:
         self._check_loop()
-        return (namespace or self.namespace) if (await self.client.resolve(of)).namespaced else None
+        return (namespace or self.namespace) if (await self.client.resolve(object_kind)).namespaced else None
 
     def _check_loop(self) -> None:
         if self._opened_in is not asyncio.get_running_loop():

@@ -155,6 +155,8 @@ def _describe_tasks(loop: asyncio.AbstractEventLoop) -> str:
     descriptions = []
     for task in asyncio.all_tasks(loop):
         frames = task.get_stack(limit=1)
-        at = f" at {frames[0].f_code.co_filename}:{frames[0].f_lineno}" if frames else ""
-        descriptions.append(f"{task.get_name()} in {getattr(task.get_coro(), '__qualname__', task.get_coro())}{at}")
+        location = f" at {frames[0].f_code.co_filename}:{frames[0].f_lineno}" if frames else ""
+        descriptions.append(
+            f"{task.get_name()} in {getattr(task.get_coro(), '__qualname__', task.get_coro())}{location}"
+        )
     return ", ".join(sorted(descriptions)) or "no task"

@@ -60,43 +60,47 @@ def fights(obj: Mapping[str, Any]) -> list[Fight]:
     The result contains only what the current managedFields show, not earlier conflicts.
     """
     sets = [(_owner(entry), FieldSet.decode(entry.get("fieldsV1"))) for entry in _managed_fields(obj)]
-    found = []
-    for position, (one, fields) in enumerate(sets):
-        for other, theirs in sets[position + 1 :]:
-            shared = (fields & theirs).leaves()
+    conflicts = []
+    for position, (owner, fields) in enumerate(sets):
+        for other, other_fields in sets[position + 1 :]:
+            shared = (fields & other_fields).leaves()
             if not shared:
                 continue
             names = tuple(format_path(path) for path in shared)
-            if (one.manager, one.subresource) == (other.manager, other.subresource):
-                why = "one manager, Update and Apply: leaving a field out of the apply does not remove it; migrate it"
-                found.append(Fight((str(one), str(other)), names, why))
-            elif "Apply" in (one.operation, other.operation):
-                why = (
+            if (owner.manager, owner.subresource) == (other.manager, other.subresource):
+                advice = (
+                    "one manager, Update and Apply: leaving a field out of the apply does not remove it; migrate it"
+                )
+                conflicts.append(Fight((str(owner), str(other)), names, advice))
+            elif "Apply" in (owner.operation, other.operation):
+                advice = (
                     "both own it: neither can remove it, and a change by one conflicts with the other or overwrites it"
                 )
-                found.append(Fight((str(one), str(other)), names, why))
+                conflicts.append(Fight((str(owner), str(other)), names, advice))
     for owner, fields in sets:
         if hidden := [path for path in fields.leaves() if path[0] == "f:stringData"]:
-            why = "stored as data, without an owner: leaving a key out does not remove it; apply data instead"
-            found.append(Fight((str(owner),), tuple(map(format_path, hidden)), why))
-    left = union(fields for owner, fields in sets if owner.manager in ("before-first-apply", "ancient-changes"))
-    if left:
-        why = "no current writer owns it: no apply can remove it; migrate it to the manager that should own it"
-        found.append(Fight(("before-first-apply or ancient-changes",), tuple(map(format_path, left.leaves())), why))
-    return found
+            advice = "stored as data, without an owner: leaving a key out does not remove it; apply data instead"
+            conflicts.append(Fight((str(owner),), tuple(map(format_path, hidden)), advice))
+    unowned = union(fields for owner, fields in sets if owner.manager in ("before-first-apply", "ancient-changes"))
+    if unowned:
+        advice = "no current writer owns it: no apply can remove it; migrate it to the manager that should own it"
+        conflicts.append(
+            Fight(("before-first-apply or ancient-changes",), tuple(map(format_path, unowned.leaves())), advice)
+        )
+    return conflicts
 
 
 def redact(obj: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of the object without managedFields and Secret values, also in the last-applied annotation."""
     metadata = {name: item for name, item in (obj.get("metadata") or {}).items() if name != "managedFields"}
-    shown = {**obj, "metadata": metadata}
+    redacted = {**obj, "metadata": metadata}
     if (obj.get("apiVersion"), obj.get("kind")) == ("v1", "Secret"):
         for part in ("data", "stringData"):
             if isinstance(obj.get(part), dict):
-                shown[part] = dict.fromkeys(obj[part], REDACTED)
+                redacted[part] = dict.fromkeys(obj[part], REDACTED)
         if _LAST_APPLIED in (metadata.get("annotations") or {}):
             metadata["annotations"] = {**metadata["annotations"], _LAST_APPLIED: REDACTED}
-    return shown
+    return redacted
 
 
 _Entries = list[tuple[Owner, dict[str, Any]]]
@@ -113,11 +117,11 @@ def _map(node: Mapping[str, Any], entries: _Entries, indent: str, path: str, fir
 def _list(node: list[Any], entries: _Entries, indent: str, path: str) -> Iterator[Line]:
     for position, item in enumerate(node):
         element = _element(item, entries) or f"i:{position}"
-        below, where = _below(entries, element), path + format_path((element,))
+        below, item_path = _below(entries, element), path + format_path((element,))
         if isinstance(item, dict) and item:
-            yield from _item(item, below, indent, where)
+            yield from _item(item, below, indent, item_path)
         else:
-            yield from _field(indent, indent, "-", item, below, where)
+            yield from _field(indent, indent, "-", item, below, item_path)
 
 
 def _item(node: dict[str, Any], entries: _Entries, indent: str, path: str) -> Iterator[Line]:

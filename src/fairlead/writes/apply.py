@@ -147,7 +147,7 @@ class ChildApply:
         self.payload = build_payload(kind, payload, owner)
         self.name: str = self.payload["metadata"]["name"]
         self.namespace: str | None = self.payload["metadata"].get("namespace")
-        self.what = describe_object(kind, self.name, self.namespace)
+        self.target = describe_object(kind, self.name, self.namespace)
         self.digest = digest(self.payload)
         self.owner_controls = owner is not None and can_own(owner, self.namespace if kind.namespaced else None)
 
@@ -211,7 +211,7 @@ class ChildApply:
         """
         if not (self.owner_controls or self.adopt or self.has_fields()):
             raise ValueError(
-                f"{self.what} has no fields and no owner reference, so nothing would show after a restart that it is "
+                f"{self.target} has no fields and no owner reference, so nothing would show after a restart that it is "
                 "ours: give it a label"
             )
         version = cached.resource_version if cached is not None and self.may_write(cached) else _CREATE_ONLY_VERSION
@@ -230,9 +230,9 @@ class ChildApply:
                     answer_was_lost = isinstance(error, UnknownOutcome)
                     continue
             if not self.may_write(live):
-                raise ForeignObject(self.what, describe_controller(live))
+                raise ForeignObject(self.target, describe_controller(live))
             return await self.update(live)
-        raise DecisionContention(self.what, MAX_CREATE_ATTEMPTS)
+        raise DecisionContention(self.target, MAX_CREATE_ATTEMPTS)
 
     async def apply_to_uid(self, uid: str) -> Object:
         """Apply the payload to the object with that uid. The server rejects the apply for any other object."""
@@ -251,7 +251,7 @@ class ChildApply:
             live = await self.writer.read_live(self.kind, stub)  # Raises ObjectDeleted or ObjectReplaced.
             if self.is_up_to_date(live):
                 return live
-        raise DecisionContention(self.what, 2)
+        raise DecisionContention(self.target, 2)
 
     async def send(self, **precondition: str) -> Object:
         try:
@@ -271,7 +271,7 @@ class ChildApply:
         except Invalid as error:
             # With any other cause, the server would reject a recreated object too, and the old one would be lost.
             if error.causes and all(map(_is_immutable, error.causes)):
-                raise ImmutableField(self.what, error.causes) from error
+                raise ImmutableField(self.target, error.causes) from error
             raise
 
     async def delete_and_wait(self) -> None:
@@ -279,9 +279,9 @@ class ChildApply:
         try:
             live = await self.writer.client.get(self.kind, self.name, self.namespace)
         except NotFound:  # Someone else deleted it, and may not want it back.
-            raise ObjectDeleted(self.what) from None
+            raise ObjectDeleted(self.target) from None
         if not self.may_write(live):
-            raise ForeignObject(self.what, describe_controller(live))
+            raise ForeignObject(self.target, describe_controller(live))
         await delete_locked(self.writer, self.kind, live, propagation="Background")
         delay, waited = 0.02, 0.0
         while waited < DELETION_TIMEOUT:
@@ -292,7 +292,7 @@ class ChildApply:
             await asyncio.sleep(delay)
             waited, delay = waited + delay, min(delay * 2, 1.0)
         raise WriteError(
-            f"{self.what} must be recreated, but still exists {DELETION_TIMEOUT:.0f} s after its deletion: find out "
+            f"{self.target} must be recreated, but still exists {DELETION_TIMEOUT:.0f} s after its deletion: find out "
             f"which controller has to remove its finalizers {live.finalizers}"
         )
 

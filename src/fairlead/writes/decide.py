@@ -81,7 +81,7 @@ async def decide(
         claimed = (await decide(writer, kind, obj, claim)).result
     """
     require_uid(kind, obj)
-    what = describe_object(kind, obj.name, obj.namespace)
+    target = describe_object(kind, obj.name, obj.namespace)
     reject_single_string("only", only or ())
     allowed = None if only is None else [parse_field(field) for field in only]
     async with writer.lock(kind, obj.name, obj.namespace):
@@ -95,9 +95,9 @@ async def decide(
             result, edits, patch = purity.run(function, base)
             if not patch.changes:
                 return Decision(result, writer.skip("patch", kind, base), changed=False)
-            _check_declared(what, edits, allowed)
-            _check_writable(what, kind, patch.changes)
-            subresource = await _choose_subresource(writer, kind, what, patch.changes)
+            _check_declared(target, edits, allowed)
+            _check_writable(target, kind, patch.changes)
+            subresource = await _choose_subresource(writer, kind, target, patch.changes)
             try:
                 answer = await writer.client.patch(
                     kind,
@@ -116,7 +116,7 @@ async def decide(
                     if is_webhook_rejection(error):
                         raise
                     if base_is_live and live.resource_version == base.resource_version:
-                        raise PatchTestMismatch(what, patch.ops) from error
+                        raise PatchTestMismatch(target, patch.ops) from error
             except NotFound:
                 await writer.read_live(kind, obj)  # Raises ObjectDeleted. If it does not, the endpoint is missing.
                 raise
@@ -130,7 +130,7 @@ async def decide(
             else:
                 return Decision(result, writer.forget_removed(kind, answer), changed=True)
             base, base_is_live = live, True
-    raise DecisionContention(what, MAX_RUNS)
+    raise DecisionContention(target, MAX_RUNS)
 
 
 def is_failed_test(error: Invalid) -> bool:
@@ -146,28 +146,28 @@ def is_webhook_rejection(error: Invalid) -> bool:
     return not error.message.startswith("the server rejected our request")
 
 
-def _check_declared(what: str, edits: Iterable[Path], allowed: list[Path] | None) -> None:
+def _check_declared(target: str, edits: Iterable[Path], allowed: list[Path] | None) -> None:
     if allowed is None:
         return
     for path in edits:
         parts = tuple(map(str, path))
         if not any(parts[: len(field)] == field for field in allowed):
-            raise UndeclaredField(what, to_pointer(path), [to_pointer(field) for field in allowed])
+            raise UndeclaredField(target, to_pointer(path), [to_pointer(field) for field in allowed])
 
 
-def _check_writable(what: str, kind: Kind, changes: list[Op]) -> None:
+def _check_writable(target: str, kind: Kind, changes: list[Op]) -> None:
     for op in changes:
         path = parse_pointer(op["path"])
         if kind.key == ("v1", "Secret") and path[0] == "stringData":
             raise WriteError(
-                f"{what}: the decision changes stringData, which the server writes over data without any test: change "
-                "data instead, encoded in base64"
+                f"{target}: the decision changes stringData, which the server writes over data without any test: "
+                "change data instead, encoded in base64"
             )
         if path in _IDENTITY or path[:2] in _SERVER_MANAGED:
-            raise WriteError(f"{what}: the decision changes {op['path']}, which the server manages: do not change it")
+            raise WriteError(f"{target}: the decision changes {op['path']}, which the server manages: do not change it")
 
 
-async def _choose_subresource(writer: Writer, kind: Kind, what: str, changes: list[Op]) -> str | None:
+async def _choose_subresource(writer: Writer, kind: Kind, target: str, changes: list[Op]) -> str | None:
     """Return "status" if the changes must be sent to the status subresource, else None.
 
     The main endpoint ignores changes of the status, and the status subresource ignores all other changes.
@@ -179,6 +179,6 @@ async def _choose_subresource(writer: Writer, kind: Kind, what: str, changes: li
         return None
     if False in is_status:
         raise WriteError(
-            f"{what}: one decision changes status and other fields, which needs two requests: make two decisions"
+            f"{target}: one decision changes status and other fields, which needs two requests: make two decisions"
         )
     return "status"

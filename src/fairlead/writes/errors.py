@@ -111,10 +111,10 @@ class StatusSuperseded(WriteError):
     reason = "StatusSuperseded"
     retryable = True
 
-    def __init__(self, target: str, ours: int, theirs: int) -> None:
+    def __init__(self, target: str, our_generation: int, stored_generation: int) -> None:
         super().__init__(
-            f"{target}: the status already reports on generation {theirs}, and this report is about generation {ours}: "
-            "read the object again"
+            f"{target}: the status already reports on generation {stored_generation}, and this report is about "
+            f"generation {our_generation}: read the object again"
         )
 
 

@@ -61,11 +61,12 @@ async def add(writer: Writer, kind: Kind, obj: Object, finalizer: str) -> Object
         ObjectDeleted, ObjectReplaced: the object no longer exists.
         DecisionContention, UnknownOutcome: see the module.
     """
-    what = describe_object(kind, obj.name, obj.namespace)  # The function must not capture `obj`: captures are compared.
+    # The function must not capture `obj`: captures are compared.
+    target = describe_object(kind, obj.name, obj.namespace)
 
     def add_finalizer(draft: Draft) -> None:
         if draft.deleting:
-            raise ObjectDeleting(what)
+            raise ObjectDeleting(target)
         finalizers = draft.metadata.get("finalizers")
         if finalizers is None:
             draft.metadata["finalizers"] = [finalizer]

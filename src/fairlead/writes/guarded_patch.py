@@ -101,8 +101,10 @@ class _Guards:
 
     def require_content(self, path: Path) -> None:
         """Require that the map or list at `path` is not empty, by a test of a value in it."""
-        known = any(_is_below(value, path) and value_at(self.base, value) is not None for value in self.values)
-        if not known and path not in self.lengths:
+        has_tested_value = any(
+            _is_below(value, path) and value_at(self.base, value) is not None for value in self.values
+        )
+        if not has_tested_value and path not in self.lengths:
             self.require_value((*path, 0) if isinstance(value_at(self.base, path), list) else path)
 
     def require_presence(self, path: Path) -> None:

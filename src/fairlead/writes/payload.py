@@ -43,33 +43,35 @@ def build_payload(kind: Kind, payload: Mapping[str, Any], owner: Object | None =
     metadata = dict(payload.get("metadata") or {})
     if kind.namespaced and not metadata.get("namespace") and owner is not None and owner.namespace:
         metadata["namespace"] = owner.namespace
-    what = describe_object(kind, str(metadata.get("name")), metadata.get("namespace"))
+    target = describe_object(kind, str(metadata.get("name")), metadata.get("namespace"))
     if not metadata.get("name"):
         # generateName does not help: after a lost answer nobody could find the object, and a retry would create two.
         raise ValueError(f"a {kind.kind} needs a name to be applied, always the same for the same purpose")
     if kind.namespaced and not metadata.get("namespace"):
-        raise ValueError(f"{what} needs a namespace: set metadata.namespace, or pass an owner that has one")
+        raise ValueError(f"{target} needs a namespace: set metadata.namespace, or pass an owner that has one")
     for field in SERVER_FIELDS:
         if metadata.get(field) is not None:
-            raise ReadValueInPayload(what, f"metadata.{field}")
+            raise ReadValueInPayload(target, f"metadata.{field}")
     if owner is not None:
         if owner.kind == METADATA_ONLY:
-            raise ValueError(f"{what}: only the metadata of the owner {owner.name} was read: read the whole object")
+            raise ValueError(f"{target}: only the metadata of the owner {owner.name} was read: read the whole object")
         require_uid(kind_of(owner.api_version, owner.kind), owner)
     if owner is not None and can_own(owner, metadata.get("namespace") if kind.namespaced else None):
         references = metadata.get("ownerReferences") or ()
-        others = [ref for ref in references if not (isinstance(ref, Mapping) and ref.get("uid") == owner.uid)]
-        metadata["ownerReferences"] = [*others, controller_reference(owner)]
-    with reject_cycles(what):
-        body: dict[str, Any] = _to_plain({**payload, "metadata": metadata}, what, "")
+        other_references = [ref for ref in references if not (isinstance(ref, Mapping) and ref.get("uid") == owner.uid)]
+        metadata["ownerReferences"] = [*other_references, controller_reference(owner)]
+    with reject_cycles(target):
+        body: dict[str, Any] = _to_plain({**payload, "metadata": metadata}, target, "")
     body.pop("status", None)  # The main endpoint would drop it.
     if kind.key == ("v1", "Secret") and "stringData" in body:
         # The server stores stringData as data but records ownership of stringData. A key that a later payload omits
         # would therefore never be removed.
         for part in ("data", "stringData"):
             if not isinstance(body.get(part, {}), dict):
-                raise ValueError(f"{what}: {part} must be a map with one key per value")
-        texts = {key: require_text(value, f"{what}: stringData.{key}") for key, value in body.pop("stringData").items()}
+                raise ValueError(f"{target}: {part} must be a map with one key per value")
+        texts = {
+            key: require_text(value, f"{target}: stringData.{key}") for key, value in body.pop("stringData").items()
+        }
         encoded = {key: base64.b64encode(value.encode()).decode() for key, value in texts.items()}
         body["data"] = {**body.get("data", {}), **encoded}
     return body
@@ -92,18 +94,18 @@ def can_own(owner: Object, namespace: str | None) -> bool:
     return owner.namespace is None or owner.namespace == namespace
 
 
-def _to_plain(value: Any, what: str, path: str) -> Any:
+def _to_plain(value: Any, target: str, path: str) -> Any:
     """Return a copy of dicts, lists and scalars, without the null values of maps."""
     if isinstance(value, TrackedMap | TrackedList):
-        raise ReadValueInPayload(what, path)
+        raise ReadValueInPayload(target, path)
     if isinstance(value, Mapping):
         if path and isinstance(value, Object) and value.uid:
-            raise ReadValueInPayload(what, path)
+            raise ReadValueInPayload(target, path)
         for key in value:
-            require_text(key, f"{what}: the key {key!r} of {path or 'the payload'}")
-        plain = {key: _to_plain(item, what, f"{path}.{key}" if path else str(key)) for key, item in value.items()}
+            require_text(key, f"{target}: the key {key!r} of {path or 'the payload'}")
+        plain = {key: _to_plain(item, target, f"{path}.{key}" if path else str(key)) for key, item in value.items()}
         return {key: item for key, item in plain.items() if item is not None}
     if isinstance(value, list | tuple):
-        return [_to_plain(item, what, f"{path}[{n}]") for n, item in enumerate(value)]
-    converted = to_json(value, f"{what}: {path}")
-    return _to_plain(converted, what, path) if isinstance(converted, dict | list) else converted
+        return [_to_plain(item, target, f"{path}[{index}]") for index, item in enumerate(value)]
+    converted = to_json(value, f"{target}: {path}")
+    return _to_plain(converted, target, path) if isinstance(converted, dict | list) else converted

@@ -40,7 +40,7 @@ def run(function: Callable[[Draft], T], base: dict[str, Any]) -> tuple[T, Edits,
         raise ImpureDecision(name, "two runs on the same object make different changes")
     if _results_differ(result, second_result):
         raise ImpureDecision(name, "two runs on the same object return different values")
-    changed = [where for where, value in _captured_state(function).items() if before.get(where) != value]
+    changed = [name for name, value in _captured_state(function).items() if before.get(name) != value]
     if changed:
         raise ImpureDecision(name, f"it changes {', '.join(changed)}")
     return result, edits, patch

@@ -77,14 +77,14 @@ async def write_status(writer: Writer, kind: Kind, obj: Object, report: StatusRe
         report.condition("Ready", True, "Reconciled")
         obj = await write_status(writer, kind, obj, report)
     """
-    what = describe_object(kind, obj.name, obj.namespace)
+    target = describe_object(kind, obj.name, obj.namespace)
     now = rfc3339(writer.world.clock.now())
 
     def write(draft: Draft) -> None:
         if report.observed:
             reported = _to_generation(draft.status.get("observedGeneration"))
             if reported > report.generation:
-                raise StatusSuperseded(what, report.generation, reported)
+                raise StatusSuperseded(target, report.generation, reported)
             draft.status["observedGeneration"] = report.generation
         for name, value in report.fields.items():
             if value is not None:
@@ -92,7 +92,7 @@ async def write_status(writer: Writer, kind: Kind, obj: Object, report: StatusRe
             elif name in draft.status:
                 del draft.status[name]
         for type_, condition in report.conditions.items():
-            _set_condition(draft, what, type_, {**condition, "observedGeneration": report.generation}, now)
+            _set_condition(draft, target, type_, {**condition, "observedGeneration": report.generation}, now)
 
     # The server may drop or default a part of the report. The same report is not sent again while the status is still
     # what the server made of it.
@@ -119,7 +119,7 @@ def _digest_outcome(report: StatusReport, obj: Object) -> bytes:
     return digest([fields, conditions])
 
 
-def _set_condition(draft: Draft, what: str, type_: str, condition: dict[str, Any], now: str) -> None:
+def _set_condition(draft: Draft, target: str, type_: str, condition: dict[str, Any], now: str) -> None:
     existing = draft.condition(type_)
     if existing is None:
         conditions = draft.status.get("conditions")
@@ -132,7 +132,7 @@ def _set_condition(draft: Draft, what: str, type_: str, condition: dict[str, Any
     get = existing.get_unrecorded if isinstance(existing, TrackedMap) else existing.get
     reported = _to_generation(get("observedGeneration"))
     if reported > condition["observedGeneration"]:
-        raise StatusSuperseded(f"{what}, condition {type_}", condition["observedGeneration"], reported)
+        raise StatusSuperseded(f"{target}, condition {type_}", condition["observedGeneration"], reported)
     if existing.get("status") != condition["status"]:
         existing["lastTransitionTime"] = now
     for key, value in condition.items():

@@ -336,7 +336,7 @@ class TrackedList(MutableSequence[Any]):
         return [plain(item) for item in self._read_all()]
 
 
-def plain(value: Any, where: str = "a value") -> Any:
+def plain(value: Any, field_name: str = "a value") -> Any:
     """Return a copy of a value as dicts, lists and scalars. Tracked maps and lists and typed models are converted.
 
     A tracked map or list is recorded as read completely.
@@ -344,12 +344,15 @@ def plain(value: Any, where: str = "a value") -> Any:
     if isinstance(value, TrackedMap | TrackedList):
         return value.plain()
     if isinstance(value, dict):
-        return {require_text(key, f"the key {key!r} of {where}"): plain(item, where) for key, item in value.items()}
+        return {
+            require_text(key, f"the key {key!r} of {field_name}"): plain(item, field_name)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [plain(item, where) for item in value]
+        return [plain(item, field_name) for item in value]
     if value is MISSING or value is DELETED:
         return value
-    return to_json(value, where)
+    return to_json(value, field_name)
 
 
 def collect_edits(root: TrackedMap) -> dict[Path, Any]:

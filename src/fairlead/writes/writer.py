@@ -165,11 +165,11 @@ def require_uid(kind: Kind, obj: Object) -> None:
 
     Without a uid the write would reach any object of that name.
     """
-    what = describe_object(kind, obj.name, obj.namespace)
+    target = describe_object(kind, obj.name, obj.namespace)
     if obj.kind not in ("", METADATA_ONLY, kind.kind):
-        raise ValueError(f"{what} was expected, but the object is a {obj.kind}: pass an object of that kind")
+        raise ValueError(f"{target} was expected, but the object is a {obj.kind}: pass an object of that kind")
     if not obj.uid:
-        raise ValueError(f"{what} has no uid: pass the object as the server returned it, not one built by hand")
+        raise ValueError(f"{target} has no uid: pass the object as the server returned it, not one built by hand")
 
 
 def describe_object(kind: Kind, name: str, namespace: str | None) -> str:

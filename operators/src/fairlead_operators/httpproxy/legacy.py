@@ -186,11 +186,11 @@ async def _write_status(
 ) -> None:
     """PUT the status into the copy that the reconcile started with (Status().Update), if the status changed."""
     now = rfc3339(ctx.world.clock.now())
-    known = {c["type"]: c for c in proxy.status.get("conditions") or ()}
+    old_conditions = {c["type"]: c for c in proxy.status.get("conditions") or ()}
     for name, (value, reason, message) in conditions.items():
-        old = known.get(name) or {}
+        old = old_conditions.get(name) or {}
         since = old["lastTransitionTime"] if old.get("status") == value else now
-        known[name] = {
+        old_conditions[name] = {
             "type": name,
             "status": value,
             "reason": reason,
@@ -198,7 +198,7 @@ async def _write_status(
             "observedGeneration": proxy.generation,
             "lastTransitionTime": since,
         }
-    changed = {**proxy.status, **fields, "conditions": list(known.values())}
+    changed = {**proxy.status, **fields, "conditions": list(old_conditions.values())}
     if changed != proxy.status:
         await ctx.client.replace(fl.Object({**proxy, "status": changed}), subresource="status")
 

@@ -134,13 +134,13 @@ async def play(run: DemoRun, variant: Variant, scale: int) -> None:
     run.other_servers.append(upstream)
     scenario = Scenario(run.client("gateway", upstream), run.client("gateway"), run.namespace, scale)
     await scenario.create()
-    orphans, others = scenario.names(orphans=True), scenario.names(orphans=False)
+    orphans, live_copies = scenario.names(orphans=True), scenario.names(orphans=False)
     await asyncio.sleep(2 * run.grace_period)  # so that all copies are older than the grace period
 
     def on_change(change: Change) -> None:
         if change.new is None and change.name in orphans:
             run.mark_done(change.name)
-        elif change.new is None and change.name in others:
+        elif change.new is None and change.name in live_copies:
             run.record_loss(f"HTTPRoute {change.name}, which still has a parent")
 
     async with AsyncExitStack() as stack:

@@ -46,11 +46,11 @@ async def by_spec(down: Client, world: fl.World, cluster: str, gateway: fl.Objec
     writer = Writer(down, world, "gateway-controller")
     for route in await _copies(down, cluster, gateway):
         references = route.spec.get("parentRefs") or []
-        others = [reference for reference in references if not _is_reference_to(reference, route, gateway)]
-        if len(others) == len(references):
+        other_references = [reference for reference in references if not _is_reference_to(reference, route, gateway)]
+        if len(other_references) == len(references):
             continue
-        if others:
-            await down.replace(fl.Object({**route, "spec": {**route.spec, "parentRefs": others}}))
+        if other_references:
+            await down.replace(fl.Object({**route, "spec": {**route.spec, "parentRefs": other_references}}))
         else:
             await delete(writer, HTTPRoute, route, unchanged=True)
 

@@ -117,8 +117,8 @@ async def _report(project: fl.Object, ctx: ClassicContext) -> None:
     warehouses = ctx.list(Warehouse, project.name)
     healthy = sum((warehouse.status.get("health") or {}).get("status") == "Healthy" for warehouse in warehouses)
     stats = {"warehouses": {"count": len(warehouses), "healthy": healthy}}
-    known = project.condition("Ready") or {"lastTransitionTime": rfc3339(ctx.world.clock.now())}
-    ready = {**known, "type": "Ready", "status": "True", "reason": "Synced", "message": ""}
+    ready = project.condition("Ready") or {"lastTransitionTime": rfc3339(ctx.world.clock.now())}
+    ready = {**ready, "type": "Ready", "status": "True", "reason": "Synced", "message": ""}
     status = {"stats": stats, "conditions": [ready]}
     if status != project.status:
         patch = {"status": status}
@@ -136,4 +136,4 @@ async def _clean_up(project: fl.Object, ctx: ClassicContext) -> None:
 
 
 def _controller_accounts(ctx: ClassicContext, system: str) -> list[fl.Object]:
-    return [a for a in ctx.list(fl.ServiceAccount, system) if a.labels.get(COMPONENT) == "controller"]
+    return [account for account in ctx.list(fl.ServiceAccount, system) if account.labels.get(COMPONENT) == "controller"]

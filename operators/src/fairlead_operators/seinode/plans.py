@@ -69,11 +69,11 @@ def advance(
         live = draft.status.get("plan")
         if not live or live["id"] != plan["id"] or live["executor"] != plan["executor"] or live["phase"] != "Active":
             return
-        moved = False
+        has_progressed = False
         for item in live["tasks"]:
             if item["id"] in done and item["status"] != "Complete":
                 item["status"] = "Complete"
-                moved = True
+                has_progressed = True
         if failure:
             index, detail = failure
             live["tasks"][index]["status"] = "Failed"
@@ -82,7 +82,7 @@ def advance(
             live["phase"] = "Complete"
             for key, value in final_status.items():
                 draft.status[key] = value
-        if moved:
+        if has_progressed:
             live["movedAt"] = now
 
     return decide

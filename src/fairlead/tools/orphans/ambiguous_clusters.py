@@ -14,45 +14,54 @@ async def find_ambiguous_clusters(fleet: Fleet, evidence: Evidence) -> dict[str,
 
     Does not find: a context that leads to a cluster that was never seen before.
     """
-    room = asyncio.Semaphore(CONCURRENT_CLUSTERS)
+    semaphore = asyncio.Semaphore(CONCURRENT_CLUSTERS)
 
-    async def uid(name: str) -> tuple[str, str]:
-        async with room:
+    async def read_uid(name: str) -> tuple[str, str]:
+        async with semaphore:
             try:
                 return name, await fleet.upstreams[name].uid()
             except Unreachable:
                 return name, ""  # The look reports it.
 
-    asked = [name for name in fleet.upstreams if name not in fleet.retired]
-    uids = dict(await asyncio.gather(*(uid(name) for name in asked)))
+    upstream_names = [name for name in fleet.upstreams if name not in fleet.retired]
+    uids = dict(await asyncio.gather(*(read_uid(name) for name in upstream_names)))
     names: dict[str, list[str]] = {evidence.downstream: ["the downstream cluster"]}
-    for name, found in uids.items():
-        if found:
-            names.setdefault(found, []).append(name)
-    why: dict[str, str] = {}
-    for name, found in uids.items():
-        others = [other for other, record in evidence.clusters.items() if record.uid == found and other != name]
-        if found and others:
-            why[name] = (
-                f"it is the cluster formerly known as {others[0]}: correct --upstream, or {_forget_remedy(others[0])}"
+    for name, uid in uids.items():
+        if uid:
+            names.setdefault(uid, []).append(name)
+    reasons: dict[str, str] = {}
+    for name, uid in uids.items():
+        former_names = [
+            former_name
+            for former_name, record in evidence.clusters.items()
+            if record.uid == uid and former_name != name
+        ]
+        if uid and former_names:
+            reasons[name] = (
+                f"it is the cluster formerly known as {former_names[0]}: correct --upstream, or "
+                f"{_forget_remedy(former_names[0])}"
             )
-    for found, combine_parents in list(evidence.shared.items()):
-        unreachable = [name for name in combine_parents if uids.get(name) == ""]
+    for uid, shared_names in list(evidence.shared.items()):
+        unreachable = [name for name in shared_names if uids.get(name) == ""]
         if not unreachable:
-            del evidence.shared[found]
-        elif holder := next((name for name in combine_parents if uids.get(name) == found), ""):
-            why[holder] = (
+            del evidence.shared[uid]
+        elif reachable := next((name for name in shared_names if uids.get(name) == uid), ""):
+            reasons[reachable] = (
                 f"it was the same cluster as {unreachable[0]}, which cannot be reached now: correct --upstream"
             )
-    for found, alike in names.items():
-        if len(alike) > 1:
-            upstreams = [name for name in alike if name in uids]
-            why |= dict.fromkeys(upstreams, f"{' and '.join(alike)} are the same cluster: correct --upstream")
-            evidence.shared[found] = upstreams
+    for uid, cluster_names in names.items():
+        if len(cluster_names) > 1:
+            upstreams = [name for name in cluster_names if name in uids]
+            reasons |= dict.fromkeys(
+                upstreams, f"{' and '.join(cluster_names)} are the same cluster: correct --upstream"
+            )
+            evidence.shared[uid] = upstreams
     for name in fleet.retired:
-        if alive := names.get(evidence.known_uid(name) or ""):
-            why[name] = f"it is retired, but answers as {alive[0]}: correct --retired, or {_forget_remedy(name)}"
-    return why
+        if current_names := names.get(evidence.known_uid(name) or ""):
+            reasons[name] = (
+                f"it is retired, but answers as {current_names[0]}: correct --retired, or {_forget_remedy(name)}"
+            )
+    return reasons
 
 
 def _forget_remedy(name: str) -> str:

@@ -24,10 +24,10 @@ class Cap:
     @classmethod
     def parse(cls, text: str) -> "Cap":
         """Parse a cap such as `25` or `5%`. Raises ValueError."""
-        found = re.fullmatch(r"([0-9]{1,9})(%?)", text.strip())
-        if not found or (found[2] and int(found[1]) > 100):
+        match = re.fullmatch(r"([0-9]{1,9})(%?)", text.strip())
+        if not match or (match[2] and int(match[1]) > 100):
             raise ValueError(f"{text!r} is not a cap: write a number of objects such as 25, or a percentage such as 5%")
-        return cls(percent=int(found[1])) if found[2] else cls(count=int(found[1]))
+        return cls(percent=int(match[1])) if match[2] else cls(count=int(match[1]))
 
     def allows(self, selected: int) -> int:
         """Return the number of objects that a run may delete if the rule selects `selected` objects."""

@@ -34,14 +34,14 @@ class Cluster:
 
     async def kinds(self) -> dict[tuple[str, str], Kind]:
         """Return the kinds that the cluster serves, in the preferred version, by (group, kind)."""
-        found: dict[tuple[str, str], Kind] = {}
+        kinds: dict[tuple[str, str], Kind] = {}
         try:
             for served in await self.client.kinds():
                 if "list" in served.verbs and "get" in served.verbs:
-                    found.setdefault((served.kind.group, served.kind.kind), served.kind)
+                    kinds.setdefault((served.kind.group, served.kind.kind), served.kind)
         except (ApiError, OSError) as error:
             raise Unreachable(f"its API resources cannot be read: {_message(error)}") from None
-        return found
+        return kinds
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,26 +52,26 @@ def find_exceeded_caps(
 
     With `evidence`, the deletions of the last hour count too.
     """
-    wanted = Counter(item.candidate.rule.name for item in chosen)
+    counts_by_rule = Counter(item.candidate.rule.name for item in chosen)
     rules = {item.candidate.rule.name: item.candidate.rule for item in plan.items}
     messages = []
-    for name, count in sorted(wanted.items()):
-        before = len(recent(evidence, name)) if evidence is not None else 0
-        selected = plan.selected[name] + before
+    for name, count in sorted(counts_by_rule.items()):
+        recent_count = len(recent_deletions(evidence, name)) if evidence is not None else 0
+        selected = plan.selected[name] + recent_count
         limit = cap or rules[name].cap
-        if count + before > limit.allows(selected):
-            recently = f" and {before} were deleted in the last hour" if before else ""
+        if count + recent_count > limit.allows(selected):
+            recent_text = f" and {recent_count} were deleted in the last hour" if recent_count else ""
             messages.append(
-                f"{name}: {count} of {selected} objects would be deleted{recently}, and the cap is "
+                f"{name}: {count} of {selected} objects would be deleted{recent_text}, and the cap is "
                 f"{limit.allows(selected)} "
                 f"({limit}): read the plan, and raise the cap with --max if this is intended"
             )
     return messages
 
 
-def recent(evidence: Evidence, rule: str) -> list[float]:
+def recent_deletions(evidence: Evidence, rule: str) -> list[float]:
     """Return the times at which objects of a rule were deleted in the last hour."""
-    return [moment for moment in evidence.deleted.get(rule, ()) if moment > evidence.now() - CAP_WINDOW]
+    return [deleted_at for deleted_at in evidence.deleted.get(rule, ()) if deleted_at > evidence.now() - CAP_WINDOW]
 
 
 class OrphanDeleter:
@@ -111,17 +111,17 @@ class OrphanDeleter:
         report: Callable[[DeletionResult], None] = lambda result: None,
     ) -> list[DeletionResult]:
         """Delete the items that are still orphans. Raises JournalError if a deletion cannot be recorded first."""
-        done: list[DeletionResult] = []
-        seen: set[str] = set()
+        results: list[DeletionResult] = []
+        handled_uids: set[str] = set()
         for item in items:
-            if item.candidate.uid in seen:  # Two rules may select the same object.
+            if item.candidate.uid in handled_uids:  # Two rules may select the same object.
                 continue
-            seen.add(item.candidate.uid)
-            if done:
+            handled_uids.add(item.candidate.uid)
+            if results:
                 await asyncio.sleep(PAUSE_BETWEEN_DELETIONS)
-            done.append(await self._delete_item(item, ambiguous))
-            report(done[-1])
-        return done
+            results.append(await self._delete_item(item, ambiguous))
+            report(results[-1])
+        return results
 
     async def _delete_item(self, item: Item, ambiguous: dict[str, str]) -> DeletionResult:
         candidate = item.candidate
@@ -132,29 +132,29 @@ class OrphanDeleter:
             return DeletionResult(item, DeletionOutcome.GONE, "it is already gone")
         except (ApiError, OSError) as error:
             return DeletionResult(item, DeletionOutcome.FAILED, _message(error))
-        now = rule.candidate(obj)
+        current = rule.candidate(obj)
         if obj.uid != candidate.uid:
             return DeletionResult(item, DeletionOutcome.LEFT, "another object has this name now")
-        if now is None:
+        if current is None:
             return DeletionResult(item, DeletionOutcome.LEFT, "the rule no longer selects it")
         try:
-            verdict = await self._judge(now, ambiguous)
+            verdict = await self._judge(current, ambiguous)
         except Unreachable as error:
             return DeletionResult(item, DeletionOutcome.LEFT, f"downstream: {error}")
         if verdict.state is not State.ORPHAN:
             return DeletionResult(item, DeletionOutcome.LEFT, verdict.why)
-        self._write_journal("deleting", now, verdict, obj)
+        self._write_journal("deleting", current, verdict, obj)
         try:
             await delete(self._writer, kind, obj, unchanged=True)
         except asyncio.CancelledError:
-            self._write_journal("interrupted", now, verdict, message="it may or may not have been deleted")
+            self._write_journal("interrupted", current, verdict, message="it may or may not have been deleted")
             raise
         except (WriteError, ApiError, UnknownOutcome, OSError) as error:
-            left = isinstance(error, WriteError)
-            self._write_journal("left" if left else "failed", now, verdict, message=_message(error))
-            return DeletionResult(item, DeletionOutcome.LEFT if left else DeletionOutcome.FAILED, _message(error))
-        self._evidence.deleted[rule.name] = [*recent(self._evidence, rule.name), self._evidence.now()]
-        self._write_journal("deleted", now, verdict)
+            is_left = isinstance(error, WriteError)
+            self._write_journal("left" if is_left else "failed", current, verdict, message=_message(error))
+            return DeletionResult(item, DeletionOutcome.LEFT if is_left else DeletionOutcome.FAILED, _message(error))
+        self._evidence.deleted[rule.name] = [*recent_deletions(self._evidence, rule.name), self._evidence.now()]
+        self._write_journal("deleted", current, verdict)
         self._recorder.record(obj, "OrphanDeleted", f"{verdict.why}, since {rfc3339(verdict.since or 0)}")
         await self._recorder.flush()
         return DeletionResult(item, DeletionOutcome.DELETED, verdict.why)
@@ -173,11 +173,11 @@ class OrphanDeleter:
         return judge(candidate, grace, looks, retired, self._evidence)
 
     def _write_journal(
-        self, what: str, candidate: Candidate, verdict: Verdict, obj: Object | None = None, message: str = ""
+        self, action: str, candidate: Candidate, verdict: Verdict, obj: Object | None = None, message: str = ""
     ) -> None:
         entry = {
             "time": rfc3339(self._world.clock.now()),
-            "what": what,
+            "what": action,
             **Item(candidate, verdict).to_json(),
         }
         if message:

@@ -55,9 +55,9 @@ class Evidence:
         """Record the uid of a cluster. A uid that was recorded before under this name stays."""
         self.clusters.setdefault(cluster, ClusterRecord(uid))
 
-    def absent(self, cluster: str, parent: Parent, moment: float) -> float:
-        """Record that a parent was absent at `moment`, and return the time since which it has been absent."""
-        return self.clusters[cluster].absent.setdefault(parent, moment)
+    def absent(self, cluster: str, parent: Parent, now: float) -> float:
+        """Record that a parent was absent at `now`, and return the time since which it has been absent."""
+        return self.clusters[cluster].absent.setdefault(parent, now)
 
     def alive(self, cluster: str, parent: Parent) -> None:
         """Record that a parent is present, and forget the time since which it was absent."""
@@ -71,13 +71,16 @@ class Evidence:
     def forget_except(self, wanted: Mapping[str, Iterable[Parent]], retired: Iterable[str]) -> None:
         """Forget the parents that are not in `wanted` and the retired clusters that are not in `retired`."""
         for name, record in self.clusters.items():
-            pointed_at = set(wanted.get(name, ()))
-            record.absent = {parent: since for parent, since in record.absent.items() if parent in pointed_at}
+            wanted_parents = set(wanted.get(name, ()))
+            record.absent = {parent: since for parent, since in record.absent.items() if parent in wanted_parents}
         self.retired = {name: since for name, since in self.retired.items() if name in set(retired)}
 
     def to_json(self) -> dict[str, Any]:
         clusters = {
-            name: {"uid": record.uid, "absent": [_entry(p, since) for p, since in sorted(record.absent.items())]}
+            name: {
+                "uid": record.uid,
+                "absent": [_entry(parent, since) for parent, since in sorted(record.absent.items())],
+            }
             for name, record in sorted(self.clusters.items())
         }
         return {
@@ -86,7 +89,10 @@ class Evidence:
             "clusters": clusters,
             "shared": dict(sorted(self.shared.items())),
             "retired": {name: rfc3339_micro(since) for name, since in sorted(self.retired.items())},
-            "deleted": {rule: [rfc3339_micro(at) for at in times] for rule, times in sorted(self.deleted.items())},
+            "deleted": {
+                rule: [rfc3339_micro(deleted_at) for deleted_at in times]
+                for rule, times in sorted(self.deleted.items())
+            },
         }
 
     def read(self, content: Any) -> None:
@@ -104,7 +110,10 @@ class Evidence:
                 self.clusters[name] = record
             self.shared = {uid: [_text(name) for name in names] for uid, names in content["shared"].items()}
             self.retired = {name: self._parse_time(since) for name, since in content["retired"].items()}
-            self.deleted = {rule: [self._parse_time(at) for at in times] for rule, times in content["deleted"].items()}
+            self.deleted = {
+                rule: [self._parse_time(deleted_at) for deleted_at in times]
+                for rule, times in content["deleted"].items()
+            }
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UnusableEvidence(f"its content is damaged ({type(error).__name__})") from None
 

@@ -136,14 +136,14 @@ def _encode_within_limit(evidence: Evidence) -> str:
     if len(text) <= MAX_EVIDENCE_BYTES:
         return text
     entries = [(entry[-1], name, entry) for name, cluster in content["clusters"].items() for entry in cluster["absent"]]
-    room = MAX_EVIDENCE_BYTES - (
+    bytes_left = MAX_EVIDENCE_BYTES - (
         len(text) - sum(len(json.dumps(entry, separators=(",", ":"))) + 1 for _, _, entry in entries)
     )
     for cluster in content["clusters"].values():
         cluster["absent"] = []
     for _, name, entry in sorted(entries):
-        room -= len(json.dumps(entry, separators=(",", ":"))) + 1
-        if room < 0:
+        bytes_left -= len(json.dumps(entry, separators=(",", ":"))) + 1
+        if bytes_left < 0:
             break
         content["clusters"][name]["absent"].append(entry)
     return json.dumps(content, separators=(",", ":"))

@@ -61,54 +61,61 @@ async def look_by_gets(cluster: Cluster, parents: Iterable[Parent], evidence: Ev
 
 async def _look(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence, *, by_lists: bool) -> Look:
     look = Look(evidence.now())
-    wanted: ParentsByKind = {}
+    parents_by_kind: ParentsByKind = {}
     for parent in parents:
-        wanted.setdefault((parent.group, parent.kind), set()).add(parent)
-    alive: set[Parent] = set()
-    looked: set[Parent] = set()
+        parents_by_kind.setdefault((parent.group, parent.kind), set()).add(parent)
+    present: set[Parent] = set()
+    readable: set[Parent] = set()
     try:
         look.uid = await _check_identity(cluster, evidence)
         served = await cluster.kinds()
-        for key, asked in wanted.items():
+        for key, parents_of_kind in parents_by_kind.items():
             kind = served.get(key)
             if kind is None:
-                look.doubts |= dict.fromkeys(asked, f"it does not serve {key[1]} of {key[0] or 'the core group'}")
+                look.doubts |= dict.fromkeys(
+                    parents_of_kind, f"it does not serve {key[1]} of {key[0] or 'the core group'}"
+                )
                 continue
-            placed = {parent for parent in asked if parent.namespace or not kind.namespaced}
-            look.doubts |= dict.fromkeys(asked - placed, "its namespace is missing")
+            addressable = {parent for parent in parents_of_kind if parent.namespace or not kind.namespaced}
+            look.doubts |= dict.fromkeys(parents_of_kind - addressable, "its namespace is missing")
             try:
-                found = await (
-                    _list_names(cluster.client, kind) if by_lists else _get_names(cluster.client, kind, placed)
+                existing_names = await (
+                    _list_names(cluster.client, kind) if by_lists else _get_names(cluster.client, kind, addressable)
                 )
             except (ApiError, OSError) as error:
-                what = str(error) or type(error).__name__
-                look.doubts |= dict.fromkeys(asked, f"its {kind.plural} cannot be read: {what}")
+                message = str(error) or type(error).__name__
+                look.doubts |= dict.fromkeys(parents_of_kind, f"its {kind.plural} cannot be read: {message}")
                 continue
-            looked |= placed
-            alive |= {p for p in placed if (p.namespace if kind.namespaced else "", p.name) in found}
+            readable |= addressable
+            present |= {
+                parent
+                for parent in addressable
+                if (parent.namespace if kind.namespaced else "", parent.name) in existing_names
+            }
         if await _check_identity(cluster, evidence) != look.uid:
             raise Unreachable("its identity changed during the look")
     except Unreachable as error:
         look.unknown = str(error)
         return look
     evidence.record_cluster(cluster.name, look.uid)
-    moment = evidence.now()
-    for parent in looked:
-        if parent in alive:
+    now = evidence.now()
+    for parent in readable:
+        if parent in present:
             look.present.add(parent)
             evidence.alive(cluster.name, parent)
         else:
-            look.absent[parent] = Absent(evidence.absent(cluster.name, parent, moment))
+            look.absent[parent] = Absent(evidence.absent(cluster.name, parent, now))
     return look
 
 
 async def _check_identity(cluster: Cluster, evidence: Evidence) -> str:
     uid = await cluster.uid()
-    known = evidence.known_uid(cluster.name)
-    if known is not None and known != uid:
+    known_uid = evidence.known_uid(cluster.name)
+    if known_uid is not None and known_uid != uid:
         raise Unreachable(
-            f"it is another cluster than before (kube-system has the uid {uid}, and had {known}): if this is intended, "
-            f"remove clusters[{cluster.name!r}] from the evidence; if the old cluster is gone for good, use --retired"
+            f"it is another cluster than before (kube-system has the uid {uid}, and had {known_uid}): "
+            f"if this is intended, remove clusters[{cluster.name!r}] from the evidence; if the old cluster is gone "
+            "for good, use --retired"
         )
     return uid
 
@@ -116,28 +123,28 @@ async def _check_identity(cluster: Cluster, evidence: Evidence) -> str:
 async def _list_names(client: Client, kind: Kind) -> set[tuple[str, str]]:
     """Return (namespace, name) of every object of the kind, including objects that are being deleted."""
     for attempt in range(1, MAX_LIST_ATTEMPTS + 1):
-        found: set[tuple[str, str]] = set()
+        existing_names: set[tuple[str, str]] = set()
         token: str | None = None
         try:
             while True:
                 page = await client.list(kind, limit=PAGE_SIZE, continue_=token, metadata_only=True)
-                found.update((obj.namespace or "", obj.name) for obj in page.items)
+                existing_names.update((obj.namespace or "", obj.name) for obj in page.items)
                 token = page.continue_
                 if not token:
-                    return found
+                    return existing_names
         except Expired:
             if attempt == MAX_LIST_ATTEMPTS:
                 raise
     raise AssertionError
 
 
-async def _get_names(client: Client, kind: Kind, asked: Iterable[Parent]) -> set[tuple[str, str]]:
-    found = set()
-    for parent in sorted(asked):
+async def _get_names(client: Client, kind: Kind, parents_of_kind: Iterable[Parent]) -> set[tuple[str, str]]:
+    existing_names = set()
+    for parent in sorted(parents_of_kind):
         namespace = parent.namespace if kind.namespaced else ""
         try:
             await client.get(kind, parent.name, namespace or None)
         except NotFound:  # Names the object. A kind that is not served is another error.
             continue
-        found.add((namespace, parent.name))
-    return found
+        existing_names.add((namespace, parent.name))
+    return existing_names

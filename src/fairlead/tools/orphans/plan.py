@@ -52,7 +52,7 @@ class Item:
 class Plan:
     """The result of one scan. Objects with the verdict KEPT are only counted."""
 
-    made: float
+    created_at: float
     downstream: str
     items: list[Item] = field(default_factory=list)
     selected: Counter[str] = field(default_factory=Counter)  # by rule
@@ -79,7 +79,7 @@ class Plan:
         clusters |= {name: {"state": "retired"} for name in sorted(self.retired)}
         return {
             "version": VERSION,
-            "made": rfc3339(self.made),
+            "made": rfc3339(self.created_at),
             "downstream": self.downstream,
             "selected": dict(self.selected),
             "kept": dict(self.kept),
@@ -96,7 +96,7 @@ async def scan(
     evidence: Evidence,
     *,
     grace: float | None = None,
-    progress: Progress = lambda what, done, total: None,
+    progress: Progress = lambda step, done, total: None,
 ) -> Plan:
     """List the objects that the rules select and their parents, and return a plan with a verdict on each object.
 
@@ -108,28 +108,28 @@ async def scan(
     if plan.downstream != evidence.downstream:
         raise Unreachable("it is not the cluster of the evidence")
     candidates = await _select_candidates(fleet.downstream.client, rules, plan, progress)
-    wanted: dict[str, set[Parent]] = {}
+    parents_by_cluster: dict[str, set[Parent]] = {}
     for candidate in candidates:
-        wanted.setdefault(candidate.cluster, set()).update(candidate.parents)
+        parents_by_cluster.setdefault(candidate.cluster, set()).update(candidate.parents)
     plan.ambiguous = await find_ambiguous_clusters(fleet, evidence)
-    plan.looks = {name: Look(plan.made, unknown=why) for name, why in plan.ambiguous.items()}
+    plan.looks = {name: Look(plan.created_at, unknown=why) for name, why in plan.ambiguous.items()}
     plan.retired = fleet.retired - plan.ambiguous.keys()
-    out = fleet.retired | plan.ambiguous.keys()
-    names = [name for name in fleet.upstreams if wanted.get(name) and name not in out]
-    room, done = asyncio.Semaphore(CONCURRENT_CLUSTERS), 0
+    excluded = fleet.retired | plan.ambiguous.keys()
+    names = [name for name in fleet.upstreams if parents_by_cluster.get(name) and name not in excluded]
+    semaphore, done = asyncio.Semaphore(CONCURRENT_CLUSTERS), 0
 
-    async def look(name: str) -> None:
+    async def look_at(name: str) -> None:
         nonlocal done
-        async with room:
-            plan.looks[name] = await look_by_lists(fleet.upstreams[name], wanted[name], evidence)
+        async with semaphore:
+            plan.looks[name] = await look_by_lists(fleet.upstreams[name], parents_by_cluster[name], evidence)
         done += 1
         progress("clusters looked at", done, len(names))
 
     async with asyncio.TaskGroup() as group:
         for name in names:
-            group.create_task(look(name))
+            group.create_task(look_at(name))
     if not plan.problems:
-        evidence.forget_except(wanted, fleet.retired)
+        evidence.forget_except(parents_by_cluster, fleet.retired)
     for candidate in candidates:
         rule = candidate.rule
         verdict = judge(candidate, rule.grace if grace is None else grace, plan.looks, plan.retired, evidence)
@@ -143,7 +143,7 @@ async def scan(
 async def _select_candidates(
     client: Client, rules: Iterable[OrphanRule], plan: Plan, progress: Progress
 ) -> list[Candidate]:
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for rule in rules:
         selected: list[Candidate] = []
         plan.selected[rule.name] = 0
@@ -158,12 +158,12 @@ async def _select_candidates(
             )
             continue
         except (ApiError, OSError) as error:
-            what = str(error) or type(error).__name__
-            plan.problems.append(f"{rule.name}: {rule.kind.kind}s cannot be listed downstream: {what}")
+            message = str(error) or type(error).__name__
+            plan.problems.append(f"{rule.name}: {rule.kind.kind}s cannot be listed downstream: {message}")
             continue
         plan.selected[rule.name] = len(selected)
-        found += selected
-    return found
+        candidates += selected
+    return candidates
 
 
 async def _list_candidates(client: Client, rule: OrphanRule) -> AsyncIterator[Candidate]:

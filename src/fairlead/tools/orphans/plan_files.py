@@ -11,7 +11,7 @@ from fairlead.tools.orphans.plan import VERSION, Item, Plan
 from fairlead.tools.orphans.verdicts import State
 
 Name = tuple[str, str, str, str | None, str, str]
-_NAMED = ("rule", "apiVersion", "kind", "namespace", "name", "uid")
+_NAME_FIELDS = ("rule", "apiVersion", "kind", "namespace", "name", "uid")
 
 
 MAX_PLAN_BYTES = 100 * 2**20
@@ -27,7 +27,7 @@ class ChosenItems:
     """The items of a plan file that are still orphans, and the items that are not, with the reason."""
 
     items: list[Item]
-    left: list[tuple[str, str]]
+    skipped: list[tuple[str, str]]
 
 
 def read(path: Path, downstream: str) -> list[Name]:
@@ -54,27 +54,27 @@ def read(path: Path, downstream: str) -> list[Name]:
             raise PlanError(f"{path}: item {number} is not a mapping: create the plan again")
         if item.get("state") != State.ORPHAN.value:
             continue
-        named = {key: item.get(key) for key in _NAMED}
-        if not all(isinstance(v, str) or (v is None and key == "namespace") for key, v in named.items()):
+        fields = {key: item.get(key) for key in _NAME_FIELDS}
+        if not all(isinstance(v, str) or (v is None and key == "namespace") for key, v in fields.items()):
             raise PlanError(f"{path}: item {number} does not name an object: create the plan again")
-        names.append(tuple(named.values()))  # type: ignore[arg-type]
+        names.append(tuple(fields.values()))  # type: ignore[arg-type]
     return names
 
 
 def choose_items(names: Iterable[Name], live: Plan) -> ChosenItems:
     """Return the items of `live` that are orphans and whose rule, name and uid are in `names`."""
-    known = {_name(item): item for item in live.items}
+    live_items = {_name(item): item for item in live.items}
     items: list[Item] = []
-    left: list[tuple[str, str]] = []
+    skipped: list[tuple[str, str]] = []
     for name in dict.fromkeys(names):
-        item = known.get(name)
+        item = live_items.get(name)
         if item is not None and item.verdict.state is State.ORPHAN:
             items.append(item)
             continue
-        rule, _, kind, namespace, called, _ = name
+        rule, _, kind, namespace, object_name, _ = name
         why = item.verdict.why if item else f"it is not an orphan by the rule {rule} now"
-        left.append((f"{kind} {namespace}/{called}" if namespace else f"{kind} {called}", why))
-    return ChosenItems(items, left)
+        skipped.append((f"{kind} {namespace}/{object_name}" if namespace else f"{kind} {object_name}", why))
+    return ChosenItems(items, skipped)
 
 
 def _name(item: Item) -> Name:

@@ -28,8 +28,8 @@ def load(path: Path) -> list[OrphanRule]:
     """Return the rules of a YAML or Python file. A Python file is executed and must define `rules`."""
     rules = _load_python(path) if path.suffix == ".py" else _load_yaml(path)
     names = [rule.name for rule in rules]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise RulesError(f"{path}: two rules have the name {', '.join(twice)}: rename one")
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        raise RulesError(f"{path}: two rules have the name {', '.join(duplicates)}: rename one")
     if not rules:
         raise RulesError(f"{path}: has no enabled rule: add one under `rules`")
     return rules
@@ -62,17 +62,19 @@ def _load_yaml(path: Path) -> list[OrphanRule]:
         raise RulesError(f"{path}: has no list `rules`: see docs/how-to/collect-orphans.md for the form")
     rules = []
     for number, entry in enumerate(entries, 1):
-        where = f"{path}: rule {number}"
+        location = f"{path}: rule {number}"
         if not isinstance(entry, dict):
-            raise RulesError(f"{where}: is not a mapping: see docs/how-to/collect-orphans.md for the form")
+            raise RulesError(f"{location}: is not a mapping: see docs/how-to/collect-orphans.md for the form")
         if "use" in entry:
-            known = _shipped_entries()
-            if entry["use"] not in known:
-                raise RulesError(f"{where}: there is no shipped rule {entry['use']!r}: use one of {', '.join(known)}")
+            shipped = _shipped_entries()
+            if entry["use"] not in shipped:
+                raise RulesError(
+                    f"{location}: there is no shipped rule {entry['use']!r}: use one of {', '.join(shipped)}"
+                )
             overrides = {key: value for key, value in entry.items() if key != "use"}
-            entry = {**known[entry["use"]], "enabled": True, **overrides}  # Using a rule enables it.
-        if _get_typed(entry, "enabled", bool, where, True):
-            rules.append(_parse_rule(entry, where))
+            entry = {**shipped[entry["use"]], "enabled": True, **overrides}  # Using a rule enables it.
+        if _get_typed(entry, "enabled", bool, location, True):
+            rules.append(_parse_rule(entry, location))
     return rules
 
 
@@ -81,80 +83,82 @@ def _shipped_entries() -> dict[str, dict[str, Any]]:
     return {entry["name"]: entry for entry in documents.parse_one(text)["rules"]}
 
 
-def _parse_rule(entry: Mapping[str, Any], where: str) -> OrphanRule:
-    _check_fields(entry, {"name", "enabled", "collect", "identity", "parents", "grace", "max"}, where)
-    name = _get_typed(entry, "name", str, where)
-    collect = _get_typed(entry, "collect", dict, where)
-    _check_fields(collect, {"apiVersion", "kind", "labels", "namePrefix"}, f"{where}: collect")
-    labels = _get_typed(collect, "labels", dict, f"{where}: collect", {})
+def _parse_rule(entry: Mapping[str, Any], location: str) -> OrphanRule:
+    _check_fields(entry, {"name", "enabled", "collect", "identity", "parents", "grace", "max"}, location)
+    name = _get_typed(entry, "name", str, location)
+    collect = _get_typed(entry, "collect", dict, location)
+    _check_fields(collect, {"apiVersion", "kind", "labels", "namePrefix"}, f"{location}: collect")
+    labels = _get_typed(collect, "labels", dict, f"{location}: collect", {})
     if not all(isinstance(key, str) and isinstance(value, str) for key, value in labels.items()):
-        raise RulesError(f"{where}: collect.labels must be text: put each value in quotes")
+        raise RulesError(f"{location}: collect.labels must be text: put each value in quotes")
     try:
         collected = kind(
-            _get_typed(collect, "apiVersion", str, f"{where}: collect"),
-            _get_typed(collect, "kind", str, f"{where}: collect"),
+            _get_typed(collect, "apiVersion", str, f"{location}: collect"),
+            _get_typed(collect, "kind", str, f"{location}: collect"),
         )
         grace = parse_duration(str(entry.get("grace", "5m")))
         cap = Cap.parse(str(entry["max"])) if "max" in entry else Cap.default()
     except ValueError as error:
-        raise RulesError(f"{where}: {error}") from None
-    prefix = _get_typed(collect, "namePrefix", str, f"{where}: collect", "")
+        raise RulesError(f"{location}: {error}") from None
+    prefix = _get_typed(collect, "namePrefix", str, f"{location}: collect", "")
     return OrphanRule(
-        name, collected, _parse_parents(entry, where), labels, prefix, _parse_identity(entry, where), grace, cap
+        name, collected, _parse_parents(entry, location), labels, prefix, _parse_identity(entry, location), grace, cap
     )
 
 
-def _parse_identity(entry: Mapping[str, Any], where: str) -> IdentityLabels:
-    identity = _get_typed(entry, "identity", dict, where, {})
-    _check_fields(identity, {"labels", "cluster"}, f"{where}: identity")
-    encodings = _get_typed(identity, "cluster", list, f"{where}: identity", list(IdentityLabels().encodings))
+def _parse_identity(entry: Mapping[str, Any], location: str) -> IdentityLabels:
+    identity = _get_typed(entry, "identity", dict, location, {})
+    _check_fields(identity, {"labels", "cluster"}, f"{location}: identity")
+    encodings = _get_typed(identity, "cluster", list, f"{location}: identity", list(IdentityLabels().encodings))
     if not encodings or not all(isinstance(encoding, str) for encoding in encodings):
-        raise RulesError(f"{where}: identity.cluster must be a list of prefixes of a cluster's name")
+        raise RulesError(f"{location}: identity.cluster must be a list of prefixes of a cluster's name")
     return IdentityLabels(
-        _get_typed(identity, "labels", str, f"{where}: identity", IdentityLabels().prefix), tuple(encodings)
+        _get_typed(identity, "labels", str, f"{location}: identity", IdentityLabels().prefix), tuple(encodings)
     )
 
 
-def _parse_parents(entry: Mapping[str, Any], where: str) -> Parents:
-    listed = _get_typed(entry, "parents", list, where)
+def _parse_parents(entry: Mapping[str, Any], location: str) -> Parents:
+    listed = _get_typed(entry, "parents", list, location)
     if not listed:
-        raise RulesError(f"{where}: has no parents: without parents nothing can become an orphan")
-    found: list[Parents] = []
+        raise RulesError(f"{location}: has no parents: without parents nothing can become an orphan")
+    functions: list[Parents] = []
     for number, parent in enumerate(listed, 1):
-        here = f"{where}: parents {number}"
+        item_location = f"{location}: parents {number}"
         if not isinstance(parent, dict):
-            raise RulesError(f"{here}: is not a mapping: write `references: spec.parentRefs` or `itself: true`")
+            raise RulesError(
+                f"{item_location}: is not a mapping: write `references: spec.parentRefs` or `itself: true`"
+            )
         if parent == {"itself": True}:
-            found.append(upstream_object)
+            functions.append(upstream_object)
             continue
-        _check_fields(parent, {"references", "group", "kind", "namespace"}, here)
-        path, group, kind_ = (_get_typed(parent, key, str, here) for key in ("references", "group", "kind"))
+        _check_fields(parent, {"references", "group", "kind", "namespace"}, item_location)
+        path, group, kind_ = (_get_typed(parent, key, str, item_location) for key in ("references", "group", "kind"))
         namespace = parent.get("namespace")
         if namespace is not None and not isinstance(namespace, str):
-            raise RulesError(f"{here}: namespace is not text: put it in quotes")
-        others = {
+            raise RulesError(f"{item_location}: namespace is not text: put it in quotes")
+        other_kinds = {
             (p.get("group"), p.get("kind")) for p in listed if isinstance(p, dict) and p.get("references") == path
         }
-        judged = frozenset((str(g), str(k)) for g, k in others if (g, k) != (group, kind_))
-        if found and any(isinstance(f, References) and f.path == path for f in found):
+        judged = frozenset((str(g), str(k)) for g, k in other_kinds if (g, k) != (group, kind_))
+        if functions and any(isinstance(f, References) and f.path == path for f in functions):
             continue  # References of all kinds at this path are found together.
-        found.append(References(path, group, kind_, namespace, judged))
-    return found[0] if len(found) == 1 else combine_parents(*found)
+        functions.append(References(path, group, kind_, namespace, judged))
+    return functions[0] if len(functions) == 1 else combine_parents(*functions)
 
 
 _MISSING = object()
 
 
-def _get_typed(entry: Mapping[str, Any], key: str, wanted: type, where: str, default: Any = _MISSING) -> Any:
+def _get_typed(entry: Mapping[str, Any], key: str, expected_type: type, location: str, default: Any = _MISSING) -> Any:
     value = entry.get(key, default)
     if value is _MISSING:
-        raise RulesError(f"{where}: has no {key}: add it")
-    if not isinstance(value, wanted):
+        raise RulesError(f"{location}: has no {key}: add it")
+    if not isinstance(value, expected_type):
         type_names = {str: "text", dict: "a mapping", list: "a list", bool: "true or false"}
-        raise RulesError(f"{where}: {key} is not {type_names[wanted]}: correct it")
+        raise RulesError(f"{location}: {key} is not {type_names[expected_type]}: correct it")
     return value
 
 
-def _check_fields(entry: Mapping[str, Any], known: set[str], where: str) -> None:
+def _check_fields(entry: Mapping[str, Any], known: set[str], location: str) -> None:
     if unknown := sorted(str(key) for key in entry.keys() - known):
-        raise RulesError(f"{where}: {unknown[0]!r} is not a known field: use {', '.join(sorted(known))}")
+        raise RulesError(f"{location}: {unknown[0]!r} is not a known field: use {', '.join(sorted(known))}")

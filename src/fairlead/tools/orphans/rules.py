@@ -55,7 +55,7 @@ class References:
         for reference in _walk(obj, self.path.split(".")):
             if not isinstance(reference, Mapping) or not isinstance(reference.get("name"), str):
                 raise UnreadableIdentity(f"{self.path} contains something that is not a reference")
-            parts = {word: reference.get(word) for word in ("group", "kind", "namespace")}
+            parts = {key: reference.get(key) for key in ("group", "kind", "namespace")}
             if any(value is not None and not isinstance(value, str) for value in parts.values()):
                 raise UnreadableIdentity(f"{self.path} contains something that is not a reference")
             group = self.group if parts["group"] is None else str(parts["group"])
@@ -71,12 +71,12 @@ def upstream_object(obj: Object, identity: Identity) -> Iterator[Parent]:
     yield Parent(identity.group, identity.kind, identity.namespace, identity.name)
 
 
-def combine_parents(*several: Parents) -> Parents:
+def combine_parents(*functions: Parents) -> Parents:
     """Return a function that yields the parents from all of the given functions."""
 
     def parents(obj: Object, identity: Identity) -> Iterator[Parent]:
-        for each in several:
-            yield from each(obj, identity)
+        for function in functions:
+            yield from function(obj, identity)
 
     return parents
 

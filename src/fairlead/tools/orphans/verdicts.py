@@ -49,14 +49,14 @@ def judge(
     look = looks.get(name)
     if look is None:
         return Verdict(State.REFUSED, f"the cluster {name} is unknown: name it with --upstream or --retired")
-    absences: list[float] = []
-    seen: list[str] = []
+    absent_since: list[float] = []
+    observations: list[str] = []
     unknown = ""
     for parent in candidate.parents:
         match look.of(parent):
             case Absent(since):
-                absences.append(since)
-                seen.append(
+                absent_since.append(since)
+                observations.append(
                     f"{parent} was absent from {name} ({look.uid}) at {rfc3339(look.began)}, and since {rfc3339(since)}"
                 )
             case str(why):
@@ -65,18 +65,22 @@ def judge(
                 return Verdict(State.KEPT, f"{parent} is in {name}")
     if unknown:
         return Verdict(State.REFUSED, unknown)
-    count = len(absences)
-    what = f"{candidate.parents[0]} is gone" if count == 1 else f"all its {count} parents are gone"
-    return _judge_age(f"{what} from {name}", max(absences), look.began, grace, tuple(seen))
+    count = len(absent_since)
+    summary = f"{candidate.parents[0]} is gone" if count == 1 else f"all its {count} parents are gone"
+    return _judge_age(f"{summary} from {name}", max(absent_since), look.began, grace, tuple(observations))
 
 
-def _judge_age(why: str, since: float, now: float, grace: float, seen: tuple[str, ...]) -> Verdict:
+def _judge_age(why: str, since: float, now: float, grace: float, observations: tuple[str, ...]) -> Verdict:
     # The look began just before its absences were recorded, so the age may be negative.
     age = max(0.0, now - since)
     if age >= grace:
-        return Verdict(State.ORPHAN, why, since, since + grace, seen)
+        return Verdict(State.ORPHAN, why, since, since + grace, observations)
     return Verdict(
-        State.WAITING, f"{why}, for {format_duration(age)} of {format_duration(grace)}", since, since + grace, seen
+        State.WAITING,
+        f"{why}, for {format_duration(age)} of {format_duration(grace)}",
+        since,
+        since + grace,
+        observations,
     )
 
 
