@@ -216,7 +216,7 @@ async def test_extended_permissions_are_created_once(env):
 
 
 async def test_identical_put_keeps_the_version_but_removes_foreign_metadata(env):
-    """A PUT without changes causes no etcd write, as the report claims. But it removes the metadata of others."""
+    """The report claims that a PUT without changes costs an etcd write. It does not, but removes others' metadata."""
     await env.client.create(fl.Namespace(env.name))
     binding = rbac.binding("b", env.name, "ClusterRole", "view", [("kargo-api", env.system)])
     first = await env.client.create(binding)

@@ -1,4 +1,4 @@
-"""The operator stores what it applied in status, and removes exactly that from Pulsar."""
+"""Tests of status.applied: the operator stores the settings that it sent to Pulsar, and removes exactly these."""
 
 from pulsar_objects import create_topic, equals
 from waiting import gone

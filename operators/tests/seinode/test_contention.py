@@ -1,8 +1,9 @@
-"""Two reconciles with a cached copy without a plan write status: every way to do it, for both kinds, on both servers.
+"""Tests of two reconciles that both write a plan, based on the same cached copy without a plan.
 
-A way is safe if the first plan survives and its id never changes. The second writer may be another reconcile with a
-stale cache or another process. The server sees the same requests, so the tests use two clients. `decide` remembers the
-writes of its own process, so it is tested with and without that memory.
+Every way to write the status is tested, for both kinds and on both servers. A way is safe if the first plan stays stored.
+In the incident, the second writer was a reconcile with a stale cache; it could also be another process. The server sees
+the same requests in both cases, so the tests use two clients. `decide` remembers the writes of its own process, so it is
+tested with and without that memory.
 """
 
 import pytest
@@ -146,7 +147,7 @@ async def test_second_decision_in_the_same_process_returns_the_first_plan(conten
 
 
 async def test_unrelated_write_does_not_disturb_the_decision(contended):
-    """Writes with a resourceVersion conflict with every other write, a decision only with writes of what it read."""
+    """A write with a resourceVersion conflicts with every other write, a decision only if its reads changed."""
     kind, cached, clients = contended
     touch = {"metadata": {"labels": {"someone": "else"}}}
     await clients[1].patch(kind, cached.name, cached.namespace, touch, type=PatchType.MERGE)

@@ -1,4 +1,4 @@
-"""Check that an answer is what was requested. A proxy or a wrong address can answer anything with status 200 or 404."""
+"""Check that a response answers the request. A proxy or a wrong address can send any body with status 200 or 404."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ SUCCESS = frozenset({200, 201, 202})
 
 
 class UnexpectedAnswer(msgspec.DecodeError):
-    """The answer is valid JSON and not what was requested."""
+    """The response is valid JSON, but does not answer the request."""
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -22,7 +22,7 @@ class _Metadata(msgspec.Struct, rename="camel"):
 
 
 class ListAnswer(msgspec.Struct, rename="camel"):
-    """A list, with its items still encoded."""
+    """A list response whose items are not decoded yet."""
 
     kind: str
     api_version: str
@@ -36,7 +36,7 @@ _decode = msgspec.json.Decoder(ListAnswer).decode
 def list_decoder(
     kind: Kind, *, metadata_only: bool, can_be_watched: bool, list_kinds_of_others: Callable[[], set[str]]
 ) -> Callable[[bytes], ListAnswer]:
-    """Return a function that decodes a list of the kind.
+    """Return a function that decodes the response of a list request for the kind.
 
     The function raises msgspec.DecodeError for everything else: an answer without items, resourceVersion, kind or
     apiVersion, a Status, or a list of another kind. None of them is an empty list. Kinds that cannot be watched, such
@@ -65,7 +65,7 @@ def list_decoder(
 
 
 def names_object(error: NotFound, kind: Kind, namespace: str | None, name: str | None) -> bool:
-    """Whether a 404 names the requested object, or the namespace that it would be in.
+    """Return whether a 404 response names the requested object, or the namespace of that object.
 
     Without `name`, for a create, every object counts: a 404 never means that the created object is absent.
     """
@@ -80,7 +80,7 @@ def names_object(error: NotFound, kind: Kind, namespace: str | None, name: str |
 
 
 def of_another_object(error: NotFound, kind: Kind, name: str | None) -> ApiError:
-    """Return the error for a 404 that names another object than the requested one."""
+    """Return the error for a 404 response that names another object than the requested one."""
     details: dict[str, Any] = error.details
     other = " ".join(str(details[key]) for key in ("kind", "name") if details.get(key))
     message = (
