@@ -46,8 +46,8 @@ class Environment:
         except NotFound:
             return None
 
-    async def until(self, kind, name, holds):
-        return await until(self.client, kind, name, self.namespace, holds)
+    async def wait_until(self, kind, name, condition):
+        return await until(self.client, kind, name, self.namespace, condition)
 
     async def condition(self, type_, status, reason, name="web"):
         return await until_condition(self.client, HTTPProxy, name, self.namespace, type_, status, reason)

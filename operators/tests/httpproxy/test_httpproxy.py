@@ -23,12 +23,12 @@ def rules(endpoint, **more):
 
 async def test_basic_reconcile_creates_resources(running_env):
     proxy = await running_env.create()
-    created = await running_env.until(Gateway, "web", there)
+    created = await running_env.wait_until(Gateway, "web", there)
     assert [item["name"] for item in created.spec["listeners"]] == ["default-http", "default-https"]
-    route = await running_env.until(HTTPRoute, "web", there)
+    route = await running_env.wait_until(HTTPRoute, "web", there)
     assert route.spec["rules"][0]["backendRefs"][0]["name"] == "web-0-0"
     assert route.spec["rules"][0]["filters"][0]["urlRewrite"] == {"hostname": "backend.example.com"}
-    endpoints = await running_env.until(EndpointSlice, "web-0-0", there)
+    endpoints = await running_env.wait_until(EndpointSlice, "web-0-0", there)
     assert (endpoints["addressType"], endpoints["ports"][0]["appProtocol"]) == ("FQDN", "https")
     for child in (created, route, endpoints):
         assert [o["uid"] for o in child.metadata["ownerReferences"] if o["controller"]] == [proxy.uid]
@@ -70,7 +70,7 @@ async def test_child_of_another_owner_is_reported_and_replaced_after_its_deletio
     assert name in condition["message"]
     assert (await running_env.get(kind, name)).resource_version == foreign.resource_version
     await running_env.client.delete(kind, name, running_env.namespace)
-    recreated = await running_env.until(kind, name, there)
+    recreated = await running_env.wait_until(kind, name, there)
     assert recreated.uid != foreign.uid
     await running_env.condition("Programmed", "False", "Pending")
 
@@ -78,13 +78,13 @@ async def test_child_of_another_owner_is_reported_and_replaced_after_its_deletio
 async def test_connector_not_ready_uses_direct_response(running_env):
     await running_env.connector(ready=False)
     await running_env.create(rules=demo.TUNNEL_RULES)
-    answer = await running_env.until(HTTPRouteFilter, "connector-offline-web", there)
+    answer = await running_env.wait_until(HTTPRouteFilter, "connector-offline-web", there)
     assert answer.spec["directResponse"]["statusCode"] == 503
-    route = await running_env.until(HTTPRoute, "web", there)
+    route = await running_env.wait_until(HTTPRoute, "web", there)
     assert route.spec["rules"][0]["filters"][0]["extensionRef"]["name"] == "connector-offline-web"
     assert "backendRefs" not in route.spec["rules"][0]
     await running_env.connector(ready=True)
-    await running_env.until(HTTPRouteFilter, "connector-offline-web", gone)
+    await running_env.wait_until(HTTPRouteFilter, "connector-offline-web", gone)
     route = await running_env.get(HTTPRoute)
     assert route.spec["rules"][0]["backendRefs"][0]["name"] == "web-0-0"
 
@@ -95,7 +95,7 @@ async def test_envoy_patch_policy_waits_for_the_https_listener(running_env):
     await running_env.condition("ConnectorMetadataProgrammed", "False", "Pending")
     assert await running_env.get(EnvoyPatchPolicy, "connector-web") is None
     await running_env.gateway()
-    policy = await running_env.until(EnvoyPatchPolicy, "connector-web", there)
+    policy = await running_env.wait_until(EnvoyPatchPolicy, "connector-web", there)
     assert "key-1" in str(policy.spec["jsonPatches"])
     await running_env.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
 
@@ -104,16 +104,18 @@ async def test_patch_policy_removed_when_connector_cleared(running_env):
     await running_env.gateway()
     await running_env.connector(ready=True)
     await running_env.create(rules=demo.TUNNEL_RULES)
-    await running_env.until(EnvoyPatchPolicy, "connector-web", there)
+    await running_env.wait_until(EnvoyPatchPolicy, "connector-web", there)
     await running_env.change("web", rules=rules("http://backend.example.com"))
-    await running_env.until(EnvoyPatchPolicy, "connector-web", gone)
+    await running_env.wait_until(EnvoyPatchPolicy, "connector-web", gone)
 
 
 async def test_custom_hostnames_programmed_when_verified(running_env):
     await running_env.gateway(verified=["www.example.com"])
     await running_env.create(hostnames=["www.example.com"])
     await running_env.condition("HostnamesVerified", "True", "HostnamesVerified")
-    proxy = await running_env.until(HTTPProxy, "web", lambda obj: "www.example.com" in obj.status.get("hostnames", []))
+    proxy = await running_env.wait_until(
+        HTTPProxy, "web", lambda obj: "www.example.com" in obj.status.get("hostnames", [])
+    )
     assert len(proxy.status["hostnames"]) == 2
 
 
@@ -135,20 +137,20 @@ async def test_hostname_in_use_by_another_gateway_is_reported(running_env):
 
 async def test_certificate_annotation_follows_the_backend_scheme(running_env):
     await running_env.create(rules=rules("http://backend.example.com"))
-    endpoints = await running_env.until(EndpointSlice, "web-0-0", there)
+    endpoints = await running_env.wait_until(EndpointSlice, "web-0-0", there)
     assert CERT_HOSTNAME not in endpoints.annotations
     await running_env.change("web", rules=rules("https://backend.example.com", tls={"hostname": "cert.example.com"}))
-    await running_env.until(
+    await running_env.wait_until(
         EndpointSlice, "web-0-0", lambda obj: obj.annotations.get(CERT_HOSTNAME) == "cert.example.com"
     )
     await running_env.change("web", rules=rules("http://backend.example.com"))
-    await running_env.until(EndpointSlice, "web-0-0", lambda obj: CERT_HOSTNAME not in obj.annotations)
+    await running_env.wait_until(EndpointSlice, "web-0-0", lambda obj: CERT_HOSTNAME not in obj.annotations)
 
 
 async def test_listener_held_by_another_manager_is_reported_and_recovers(running_env):
     """A listener with a hostname of another manager stays, without its port: 422 until that manager removes it."""
     await running_env.create(hostnames=["www.example.com"])
-    await running_env.until(Gateway, "web", there)
+    await running_env.wait_until(Gateway, "web", there)
     listeners = [{"name": "http-hostname-0", "hostname": "www.example.com"}]
     foreign = Gateway("web", running_env.namespace, spec={"listeners": listeners})
     await running_env.client.apply(foreign, field_manager=gateway_controller.MANAGER)
@@ -156,15 +158,15 @@ async def test_listener_held_by_another_manager_is_reported_and_recovers(running
     condition = await running_env.condition("Programmed", "False", "Invalid")
     assert "port" in condition["message"]
     await running_env.client.apply(Gateway("web", running_env.namespace), field_manager=gateway_controller.MANAGER)
-    await running_env.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 2)
+    await running_env.wait_until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 2)
     await running_env.condition("Programmed", "False", "Pending")
 
 
 async def test_slice_is_recreated_when_the_address_type_changes(running_env):
     await running_env.create(rules=rules("http://backend.example.com"))
-    before = await running_env.until(EndpointSlice, "web-0-0", there)
+    before = await running_env.wait_until(EndpointSlice, "web-0-0", there)
     await running_env.change("web", rules=rules("http://192.0.2.7:8080"))
-    after = await running_env.until(
+    after = await running_env.wait_until(
         EndpointSlice, "web-0-0", lambda obj: obj is not None and obj["addressType"] == "IPv4"
     )
     assert after.uid != before.uid
@@ -174,9 +176,9 @@ async def test_slice_is_recreated_when_the_address_type_changes(running_env):
 async def test_surplus_slices_are_deleted_when_a_rule_is_removed(running_env):
     two = rules("http://a.example.com") + rules("http://b.example.com")
     await running_env.create(rules=two)
-    await running_env.until(EndpointSlice, "web-1-0", there)
+    await running_env.wait_until(EndpointSlice, "web-1-0", there)
     await running_env.change("web", rules=two[:1])
-    await running_env.until(EndpointSlice, "web-1-0", gone)
+    await running_env.wait_until(EndpointSlice, "web-1-0", gone)
     assert await running_env.get(EndpointSlice, "web-0-0") is not None
 
 
@@ -187,7 +189,7 @@ async def test_gateway_hostnames_and_finalizer_survive_a_spec_change(running_env
     await running_env.condition("Programmed", "True", "Programmed")
     assigned = (await running_env.get(Gateway)).spec["listeners"][0]["hostname"]
     await running_env.change("web", hostnames=["www.example.com"])
-    created = await running_env.until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 4)
+    created = await running_env.wait_until(Gateway, "web", lambda obj: len(obj.spec["listeners"]) == 4)
     assert [item.get("hostname") for item in created.spec["listeners"][:2]] == [assigned, assigned]
     assert gateway_controller.FINALIZER in created.finalizers
 
@@ -196,9 +198,9 @@ async def test_deleting_the_proxy_removes_the_tunnel(running_env):
     await running_env.gateway()
     await running_env.connector(ready=True)
     await running_env.create(rules=demo.TUNNEL_RULES)
-    await running_env.until(EnvoyPatchPolicy, "connector-web", there)
+    await running_env.wait_until(EnvoyPatchPolicy, "connector-web", there)
     await running_env.client.delete(HTTPProxy, "web", running_env.namespace)
-    await running_env.until(HTTPProxy, "web", gone)
+    await running_env.wait_until(HTTPProxy, "web", gone)
     assert await running_env.get(EnvoyPatchPolicy, "connector-web") is None
 
 
@@ -211,7 +213,7 @@ async def test_hostname_is_added_to_the_users_rewrite_filter(running_env, place)
     rule, rewrite = {"backends": [backend]}, [{"type": "URLRewrite", "urlRewrite": PATH}]
     (rule if place == "rule" else backend)["filters"] = rewrite
     await running_env.create(rules=[rule])
-    route = await running_env.until(HTTPRoute, "web", there)
+    route = await running_env.wait_until(HTTPRoute, "web", there)
     expected = {"type": "URLRewrite", "urlRewrite": {**PATH, "hostname": "backend.example.com"}}
     assert route.spec["rules"][0]["filters"] == [expected]
 
@@ -220,11 +222,11 @@ async def test_rule_with_a_redirect_has_no_backend(running_env):
     redirect = {"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 301}}
     plain = rules("http://backend.example.com")[0]
     await running_env.create(rules=[{**plain, "filters": [redirect]}, plain])
-    route = await running_env.until(HTTPRoute, "web", there)
+    route = await running_env.wait_until(HTTPRoute, "web", there)
     redirected, sent = route.spec["rules"]
     assert (redirected["filters"], "backendRefs" in redirected) == ([redirect], False)
     assert sent["backendRefs"][0]["name"] == "web-1-0"
-    await running_env.until(EndpointSlice, "web-1-0", there)
+    await running_env.wait_until(EndpointSlice, "web-1-0", there)
     assert await running_env.get(EndpointSlice, "web-0-0") is None
 
 
@@ -234,5 +236,5 @@ async def test_rule_with_a_redirect_has_no_backend(running_env):
 )
 async def test_ip_addresses_are_normalized(running_env, endpoint, address):
     await running_env.create(rules=rules(endpoint))
-    created = await running_env.until(EndpointSlice, "web-0-0", there)
+    created = await running_env.wait_until(EndpointSlice, "web-0-0", there)
     assert created["endpoints"][0]["addresses"] == [address]

@@ -98,7 +98,7 @@ async def test_longest_name_and_sixteen_hostnames_work(running_env):
     await running_env.create(
         name, hostnames=HOSTNAMES[:16], **backend_spec("http://localhost:8080", connector={"name": "tunnel"})
     )
-    proxy = await running_env.until(HTTPProxy, name, lambda obj: len(obj.status.get("hostnames", ())) == 17)
+    proxy = await running_env.wait_until(HTTPProxy, name, lambda obj: len(obj.status.get("hostnames", ())) == 17)
     assert len((await running_env.get(Gateway, name)).spec["listeners"]) == 34
     assert len(proxy.status["hostnameStatuses"]) == 16
     assert await running_env.get(HTTPRouteFilter, f"connector-offline-{name}") is not None
@@ -128,14 +128,14 @@ async def test_invalid_endpoint_is_reported_and_a_valid_one_recovers(running_env
     assert (await running_env.condition("Accepted", "False", "InvalidEndpoint"))["message"] == condition["message"]
     assert await running_env.get(Gateway) is None
     await running_env.change("web", **backend_spec("http://backend.example.com"))
-    await running_env.until(Gateway, "web", there)
+    await running_env.wait_until(Gateway, "web", there)
     await running_env.condition("Programmed", "False", "Pending")
 
 
 async def test_missing_connector_is_reported_and_its_creation_noticed(running_env):
     await running_env.gateway()
     await running_env.create(rules=demo.TUNNEL_RULES)
-    await running_env.until(HTTPRouteFilter, "connector-offline-web", there)
+    await running_env.wait_until(HTTPRouteFilter, "connector-offline-web", there)
     condition = await running_env.condition("ConnectorMetadataProgrammed", "False", "Pending")
     assert "Connector tunnel does not exist: create it" in condition["message"]
     await running_env.connector(ready=True)
@@ -162,8 +162,8 @@ async def test_deleted_connector_is_reported_and_disables_the_tunnel(running_env
     await running_env.create(rules=demo.TUNNEL_RULES)
     await running_env.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
     await running_env.client.delete(Connector, "tunnel", running_env.namespace)
-    await running_env.until(EnvoyPatchPolicy, "connector-web", gone)
-    await running_env.until(HTTPRouteFilter, "connector-offline-web", there)
+    await running_env.wait_until(EnvoyPatchPolicy, "connector-web", gone)
+    await running_env.wait_until(HTTPRouteFilter, "connector-offline-web", there)
     condition = await running_env.condition("ConnectorMetadataProgrammed", "False", "Pending")
     assert "Connector tunnel does not exist" in condition["message"]
 
@@ -171,9 +171,9 @@ async def test_deleted_connector_is_reported_and_disables_the_tunnel(running_env
 @pytest.mark.parametrize(("kind", "name"), [(Gateway, "web"), (HTTPRoute, "web"), (EndpointSlice, "web-0-0")])
 async def test_deleted_child_is_recreated(running_env, kind, name):
     await running_env.create()
-    first = await running_env.until(kind, name, there)
+    first = await running_env.wait_until(kind, name, there)
     await running_env.client.delete(kind, name, running_env.namespace)
-    await running_env.until(kind, name, lambda obj: obj is not None and obj.uid != first.uid)
+    await running_env.wait_until(kind, name, lambda obj: obj is not None and obj.uid != first.uid)
 
 
 @pytest.mark.parametrize(

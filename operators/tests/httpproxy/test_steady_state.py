@@ -18,7 +18,7 @@ RECONCILES = 3
 
 
 async def versions(env):
-    return [(await env.until(kind, name, there)).resource_version for kind, name in CHILDREN]
+    return [(await env.wait_until(kind, name, there)).resource_version for kind, name in CHILDREN]
 
 
 async def annotate(env, number):

@@ -55,7 +55,7 @@ def test_age_does_not_protect_a_route_whose_gateway_is_replaced(variant, lost):
 
 
 def test_orphans_of_the_cleanup_by_status_go_after_one_grace_period(monkeypatch):
-    monkeypatch.setattr(gateway_cleanup, "by_spec", gateway_cleanup.by_status)
+    monkeypatch.setattr(gateway_cleanup, "clean_up_by_spec", gateway_cleanup.clean_up_by_status)
     run = play_demo("new")
     assert copy_names(run.losses) == {"no-status-yet"}  # the cleanup deleted these; a collector cannot restore them
     assert run.stuck == []
@@ -80,7 +80,7 @@ def test_dry_run_logs_orphans_and_deletes_nothing(caplog):
         down, up = Server(world).transport, Server(world).transport
         scenario = demo.Scenario(Client(up(), world), Client(down(), world), "default")
         await scenario.create()
-        await scenario.delete_gateways(world, gateway_cleanup.by_status)
+        await scenario.delete_gateways(world, gateway_cleanup.clean_up_by_status)
         journal = demo.MemoryJournal()
         settings = {"retired": [scenario.deleted_cluster], "grace": None, "journal": journal, "cap": None}
         before = await names(scenario.down, "default")
@@ -106,7 +106,7 @@ async def test_collectors_delete_the_expected_copies_on_both_servers(api, varian
     up, down = Client(upstream(), world), Client(api.transport(), world)
     scenario = demo.Scenario(up, down, api.namespace)
     await scenario.create()
-    await scenario.delete_gateways(world, gateway_cleanup.by_status)
+    await scenario.delete_gateways(world, gateway_cleanup.clean_up_by_status)
     settings = {
         "namespace": api.namespace,
         "retired": [scenario.deleted_cluster],

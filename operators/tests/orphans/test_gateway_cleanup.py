@@ -1,4 +1,4 @@
-"""Which downstream copies of HTTPRoutes `by_status` and `by_spec` delete when a Gateway is deleted."""
+"""Tests of the copies that `clean_up_by_status` and `clean_up_by_spec` delete when a Gateway is deleted."""
 
 import pytest
 
@@ -26,11 +26,14 @@ ALL = {copy.name for copy in demo.COPIES}
 
 
 async def test_cleanup_by_status_leaves_an_orphan_and_deletes_a_live_route(api):
-    assert ALL - (await copies_after_cleanup(api, gateway_cleanup.by_status)).keys() == {"attached", "no-status-yet"}
+    assert ALL - (await copies_after_cleanup(api, gateway_cleanup.clean_up_by_status)).keys() == {
+        "attached",
+        "no-status-yet",
+    }
 
 
 async def test_cleanup_by_spec_deletes_exactly_the_orphans(api):
-    routes = await copies_after_cleanup(api, gateway_cleanup.by_spec)
+    routes = await copies_after_cleanup(api, gateway_cleanup.clean_up_by_spec)
     assert ALL - routes.keys() == {"attached", "stale-status"}
     assert [ref["name"] for ref in routes["two-parents"].spec["parentRefs"]] == ["kept-0"]
 

@@ -16,7 +16,7 @@ from fairlead_operators.projects.kinds import Project
 HOUR = 3600.0
 
 
-def two_hours(name, **resources):
+def run_for_two_hours(name, **resources):
     """Run a project for two virtual hours. Return its condition Ready and the number of rejected writes."""
 
     async def main():
@@ -42,11 +42,11 @@ def two_hours(name, **resources):
 
 def test_schema_rejects_a_project_name_of_64_characters():
     with pytest.raises(Invalid, match="at most 63 characters"):
-        two_hours("x" * 64)
+        run_for_two_hours("x" * 64)
 
 
 def test_project_name_with_dots_is_reported_and_not_retried():
-    condition, refused = two_hours("with.dots")
+    condition, refused = run_for_two_hours("with.dots")
     assert (condition["status"], condition["reason"]) == ("False", "EnsuringNamespaceFailed")
     assert "create the project under another name" in condition["message"]
     assert refused == 2  # the write of the condition triggers one more reconcile
@@ -54,7 +54,7 @@ def test_project_name_with_dots_is_reported_and_not_retried():
 
 def test_invalid_extended_permissions_are_reported_and_not_retried():
     wrong = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "more"}}
-    condition, refused = two_hours("project", extended=[{**wrong, "rules": [{"verbs": []}]}])
+    condition, refused = run_for_two_hours("project", extended=[{**wrong, "rules": [{"verbs": []}]}])
     assert (condition["status"], condition["reason"]) == ("False", "EnsuringExtendedPermissionsFailed")
     assert "PROJECTS_EXTENDED_PERMISSIONS" in condition["message"]
     assert refused == 2  # the write of the condition triggers one more reconcile

@@ -45,7 +45,7 @@ class Environment:
 
     async def create(self, **annotations):
         project = await self.client.create(Project(self.name, annotations=annotations))
-        await self.until(Project, None, lambda o: o.is_true("Ready"))
+        await self.wait_until(Project, None, lambda o: o.is_true("Ready"))
         return project
 
     async def get(self, kind, name=None, namespace=None):
@@ -54,8 +54,8 @@ class Environment:
         except NotFound:
             return None
 
-    async def until(self, kind, name, holds):
-        return await until(self.client, kind, name or self.name, self.name if kind.namespaced else None, holds)
+    async def wait_until(self, kind, name, condition):
+        return await until(self.client, kind, name or self.name, self.name if kind.namespaced else None, condition)
 
     async def controller(self, name="kargo-controller"):
         return await self.client.create(fl.ServiceAccount(name, self.system, labels={COMPONENT: "controller"}))
@@ -103,7 +103,7 @@ async def test_user_edits_of_roles_are_kept(env):
     edited = await env.merge(fl.Role, "kargo-viewer", {"rules": gitops.EDITED})
     await env.merge(Project, env.name, {"metadata": {"labels": {"wake": "up"}}})
     await env.client.create(Warehouse("images", env.name, spec={}))
-    await env.until(Project, None, lambda o: o.status["stats"]["warehouses"]["count"] == 1)
+    await env.wait_until(Project, None, lambda o: o.status["stats"]["warehouses"]["count"] == 1)
     assert (await env.get(fl.Role, "kargo-viewer")).resource_version == edited.resource_version
 
 
@@ -112,7 +112,7 @@ async def test_edited_system_binding_is_restored_and_foreign_metadata_kept(env):
     await env.create()
     patch = {"metadata": {"labels": {"team": "a"}, "annotations": {"note": "b"}, "finalizers": ["example.com/mine"]}}
     await env.merge(fl.RoleBinding, "kargo-project-admin", {**patch, "subjects": []})
-    after = await env.until(fl.RoleBinding, "kargo-project-admin", lambda o: len(o.get("subjects") or ()) == 2)
+    after = await env.wait_until(fl.RoleBinding, "kargo-project-admin", lambda o: len(o.get("subjects") or ()) == 2)
     assert (after.labels["team"], after.annotations["note"]) == ("a", "b")
     assert after.finalizers == ["example.com/mine"]
     await env.merge(fl.RoleBinding, "kargo-project-admin", {"metadata": {"finalizers": None}})
@@ -120,7 +120,7 @@ async def test_edited_system_binding_is_restored_and_foreign_metadata_kept(env):
 
 async def test_binding_is_recreated_when_its_role_ref_differs(env):
     await env.client.create(fl.Namespace(env.name, labels={PROJECT_LABEL: "true"}))
-    wrong = rbac.binding("kargo-project-admin", env.name, "ClusterRole", "view", [("kargo-api", env.system)])
+    wrong = rbac.make_binding("kargo-project-admin", env.name, "ClusterRole", "view", [("kargo-api", env.system)])
     before = await env.client.create(wrong)
     await env.operator()
     await env.create()
@@ -132,10 +132,10 @@ async def test_controller_account_is_bound_in_projects_until_it_is_deleted(env):
     await env.operator()
     await env.create()
     await env.controller()
-    bound = await env.until(fl.RoleBinding, READ, there)
+    bound = await env.wait_until(fl.RoleBinding, READ, there)
     assert [subject["namespace"] for subject in bound["subjects"]] == [env.system]
     await env.client.delete(fl.ServiceAccount, "kargo-controller", env.system)
-    await env.until(fl.RoleBinding, READ, is_deleted)
+    await env.wait_until(fl.RoleBinding, READ, is_deleted)
 
 
 async def test_status_counts_healthy_warehouses_and_stages(env):
@@ -146,9 +146,9 @@ async def test_status_counts_healthy_warehouses_and_stages(env):
         await env.merge(kind, "one", {"status": {"health": {"status": "Healthy"}}}, "status")
     healthy = {"count": 1, "healthy": 1}
     want = {"warehouses": healthy, "stages": healthy}
-    await env.until(Project, None, lambda o: o.status["stats"] == want and o.is_true("Healthy"))
+    await env.wait_until(Project, None, lambda o: o.status["stats"] == want and o.is_true("Healthy"))
     await env.merge(Stage, "one", {"status": {"health": {"status": "Unhealthy"}}}, "status")
-    await env.until(Project, None, lambda o: not o.is_true("Healthy"))
+    await env.wait_until(Project, None, lambda o: not o.is_true("Healthy"))
 
 
 @pytest.mark.parametrize("keep", [False, True], ids=["by default", "keep-namespace"])
@@ -156,7 +156,7 @@ async def test_cleanup_deletes_cluster_roles_and_the_namespace_unless_kept(env, 
     await env.operator()
     await env.create(**({KEEP_NAMESPACE: "true"} if keep else {}))
     await env.client.delete(Project, env.name)
-    await env.until(Project, None, lambda o: o is None)
+    await env.wait_until(Project, None, lambda o: o is None)
     for kind in (fl.ClusterRole, fl.ClusterRoleBinding):
         assert await env.get(kind, f"kargo-project-admin-{env.name}") is None
     namespace = await env.get(fl.Namespace)
@@ -168,7 +168,7 @@ async def test_project_is_deleted_when_its_namespace_is_deleted(env):
     await env.operator()
     await env.create()
     await env.client.delete(fl.Namespace, env.name)
-    await env.until(Project, None, lambda o: o is None)
+    await env.wait_until(Project, None, lambda o: o is None)
     namespace = await env.get(fl.Namespace)
     assert namespace is None or FINALIZER not in namespace.finalizers
 
@@ -179,9 +179,9 @@ async def test_recreated_project_waits_for_the_old_namespace_to_terminate(env):
     patch = {"metadata": {"finalizers": [FINALIZER, "example.com/mine"]}}
     await env.merge(fl.Namespace, env.name, patch)
     await env.client.delete(Project, env.name)
-    await env.until(Project, None, lambda o: o is None)
+    await env.wait_until(Project, None, lambda o: o is None)
     again = await env.client.create(Project(env.name))
-    await env.until(Project, None, lambda o: (o.condition("Ready") or {}).get("reason") == "NamespaceTerminating")
+    await env.wait_until(Project, None, lambda o: (o.condition("Ready") or {}).get("reason") == "NamespaceTerminating")
     await running.wait_until_idle()
     assert (await env.get(Project)).uid == again.uid
     assert not (await env.get(Project)).deleting
@@ -189,7 +189,7 @@ async def test_recreated_project_waits_for_the_old_namespace_to_terminate(env):
         await env.client.delete(fl.RoleBinding, binding.name, env.name)
     remaining = await env.merge(fl.Namespace, env.name, {"metadata": {"finalizers": None}})
     await env.client.replace(fl.Object({**remaining, "spec": {"finalizers": []}}), subresource="finalize")
-    await env.until(Project, None, lambda o: o.is_true("Ready"))
+    await env.wait_until(Project, None, lambda o: o.is_true("Ready"))
     assert (await env.get(Project)).uid == again.uid
 
 
@@ -197,11 +197,11 @@ async def test_existing_namespace_is_adopted_only_with_the_label(env):
     before = await env.client.create(fl.Namespace(env.name))
     await env.operator()
     await env.client.create(Project(env.name))
-    await env.until(Project, None, lambda o: o.is_true("Stalled"))
+    await env.wait_until(Project, None, lambda o: o.is_true("Stalled"))
     assert (await env.get(fl.Namespace)).resource_version == before.resource_version
     assert PROJECT_LABEL in (await env.get(Project)).condition("Ready")["message"]
     await env.merge(fl.Namespace, env.name, {"metadata": {"labels": {PROJECT_LABEL: "true"}}})
-    await env.until(Project, None, lambda o: o.is_true("Ready") and not o.is_true("Stalled"))
+    await env.wait_until(Project, None, lambda o: o.is_true("Ready") and not o.is_true("Stalled"))
 
 
 async def test_extended_permissions_are_created_once(env):
@@ -211,14 +211,14 @@ async def test_extended_permissions_are_created_once(env):
     assert (await env.get(fl.Role, "more"))["rules"] == gitops.EDITED
     edited = await env.merge(fl.Role, "more", {"rules": []})
     await env.client.create(Warehouse("images", env.name, spec={}))
-    await env.until(Project, None, lambda o: o.status["stats"]["warehouses"]["count"] == 1)
+    await env.wait_until(Project, None, lambda o: o.status["stats"]["warehouses"]["count"] == 1)
     assert (await env.get(fl.Role, "more")).resource_version == edited.resource_version
 
 
 async def test_identical_put_keeps_the_version_but_removes_foreign_metadata(env):
     """The report claims that a PUT without changes costs an etcd write. It does not, but removes others' metadata."""
     await env.client.create(fl.Namespace(env.name))
-    binding = rbac.binding("b", env.name, "ClusterRole", "view", [("kargo-api", env.system)])
+    binding = rbac.make_binding("b", env.name, "ClusterRole", "view", [("kargo-api", env.system)])
     first = await env.client.create(binding)
     assert (await env.client.replace(binding)).resource_version == first.resource_version
     await env.merge(fl.RoleBinding, "b", {"metadata": {"labels": {"team": "a"}, "finalizers": ["example.com/x"]}})
@@ -317,7 +317,7 @@ async def test_operator_runs_with_its_own_service_account(env):
     await env.create()
     assert await env.get(fl.RoleBinding, READ)
     await env.client.delete(Project, env.name)
-    await env.until(Project, None, lambda o: o is None)
+    await env.wait_until(Project, None, lambda o: o is None)
 
 
 @pytest.mark.rbac
@@ -327,5 +327,5 @@ async def test_operator_runs_with_its_own_service_account(env):
 async def test_condition_names_the_missing_verb_without_bind_or_escalate(env, verb, reason):
     await env.operator(await operator_transport(env, without=[verb]))
     await env.client.create(Project(env.name))
-    project = await env.until(Project, None, lambda o: (o.condition("Ready") or {}).get("reason") == reason)
+    project = await env.wait_until(Project, None, lambda o: (o.condition("Ready") or {}).get("reason") == reason)
     assert "attempting to grant RBAC permissions not currently held" in project.condition("Ready")["message"]

@@ -40,10 +40,10 @@ class Pulsar:
         """Return whether the tests can create functions. A real Pulsar would need a real jar."""
         return JAR is not None or not self.real
 
-    async def until(self, path, holds):
-        """GET the path until `holds(value)` is true, and return the value."""
+    async def wait_until(self, path, condition):
+        """GET the path until `condition(value)` is true, and return the value."""
         async with asyncio.timeout(PATIENCE):
-            while not holds(value := await self.admin.get(path)):
+            while not condition(value := await self.admin.get(path)):
                 await asyncio.sleep(0.02)
         return value
 
@@ -120,25 +120,25 @@ class Environment:
         except NotFound:
             return None
 
-    async def until(self, kind, name, holds):
-        return await until(self.client, kind, name, self.namespace, holds)
+    async def wait_until(self, kind, name, condition):
+        return await until(self.client, kind, name, self.namespace, condition)
 
-    async def ready(self, kind, name):
+    async def wait_until_ready(self, kind, name):
         def holds(obj):
             ready = obj.condition("Ready") or {}
             return ready.get("status") == "True" and ready["observedGeneration"] == obj.generation
 
-        return await self.until(kind, name, holds)
+        return await self.wait_until(kind, name, holds)
 
-    async def not_ready(self, kind, name, reason):
+    async def wait_until_not_ready(self, kind, name, reason):
         def holds(obj):
             ready = (obj and obj.condition("Ready")) or {}
             return (ready.get("status"), ready.get("reason")) == ("False", reason)
 
-        return (await self.until(kind, name, holds)).condition("Ready")["message"]
+        return (await self.wait_until(kind, name, holds)).condition("Ready")["message"]
 
-    async def gone(self, kind, name):
-        await self.until(kind, name, lambda obj: obj is None)
+    async def wait_until_gone(self, kind, name):
+        await self.wait_until(kind, name, lambda obj: obj is None)
 
     async def clear(self):
         for resource in RESOURCES:
@@ -146,7 +146,7 @@ class Environment:
                 await self.client.delete(resource.kind, obj.name, self.namespace)
         for resource in RESOURCES:
             for obj in (await self.client.list(resource.kind, self.namespace)).items:
-                await self.gone(resource.kind, obj.name)
+                await self.wait_until_gone(resource.kind, obj.name)
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ async def running_env(env):
     """Return an environment with a running operator and a ready connection."""
     await env.operator()
     await env.connect()
-    await env.ready(Connection, "pulsar")
+    await env.wait_until_ready(Connection, "pulsar")
     yield env
     if env.pulsar.real:
         await env.clear()

@@ -12,18 +12,18 @@ from fairlead_operators.pulsar.kinds import FINALIZER, Connection, GeoReplicatio
 async def test_all_kinds_are_created_and_deleted_in_any_order(running_env):
     created = await create_all_kinds(running_env)
     for kind, path in created.items():
-        assert FINALIZER in (await running_env.ready(kind, name_of(kind))).finalizers
-        await running_env.pulsar.until(path, there)
-    await running_env.ready(Permission, "permission")
-    await running_env.pulsar.until(
+        assert FINALIZER in (await running_env.wait_until_ready(kind, name_of(kind))).finalizers
+        await running_env.pulsar.wait_until(path, there)
+    await running_env.wait_until_ready(Permission, "permission")
+    await running_env.pulsar.wait_until(
         f"/v2/namespaces/{running_env.tenant}/orders/permissions", equals({"clerk": ["produce"]})
     )
     for kind in [*created, Permission]:
         await running_env.delete(kind, name_of(kind))
     for kind, path in created.items():
-        await running_env.gone(kind, name_of(kind))
-        await running_env.pulsar.until(path, gone)
-    await running_env.gone(Permission, "permission")
+        await running_env.wait_until_gone(kind, name_of(kind))
+        await running_env.pulsar.wait_until(path, gone)
+    await running_env.wait_until_gone(Permission, "permission")
 
 
 async def test_unchanged_objects_cost_no_pulsar_request_and_no_write(env):
@@ -32,7 +32,7 @@ async def test_unchanged_objects_cost_no_pulsar_request_and_no_write(env):
     await env.connect()
     created = [*await create_all_kinds(env), Permission]
     for kind in created:
-        await env.ready(kind, name_of(kind))
+        await env.wait_until_ready(kind, name_of(kind))
     await running.wait_until_idle()
     calls, before = len(env.pulsar.fake.calls), dict(counter.counts)
     for kind, name in ((Connection, "pulsar"), *((kind, name_of(kind)) for kind in created)):
@@ -52,15 +52,15 @@ async def test_topic_policies_are_set_and_partitions_can_only_grow(running_env):
     await running_env.create(
         Topic, "lines", name=f"persistent://{running_env.tenant}/orders/lines", partitions=2, maxProducers=5
     )
-    await running_env.ready(Topic, "lines")
-    await running_env.pulsar.until(f"{path}/maxProducers", equals(5))
+    await running_env.wait_until_ready(Topic, "lines")
+    await running_env.pulsar.wait_until(f"{path}/maxProducers", equals(5))
     await running_env.change(Topic, "lines", partitions=4, maxProducers=None, messageTTL="1m")
-    await running_env.ready(Topic, "lines")
+    await running_env.wait_until_ready(Topic, "lines")
     assert (await running_env.pulsar.admin.get(f"{path}/partitions"))["partitions"] == 4
-    await running_env.pulsar.until(f"{path}/messageTTL", equals(60))
-    await running_env.pulsar.until(f"{path}/maxProducers", gone)
+    await running_env.pulsar.wait_until(f"{path}/messageTTL", equals(60))
+    await running_env.pulsar.wait_until(f"{path}/maxProducers", gone)
     await running_env.change(Topic, "lines", partitions=3)
-    await running_env.not_ready(Topic, "lines", "Rejected")
+    await running_env.wait_until_not_ready(Topic, "lines", "Rejected")
 
 
 async def test_namespace_replicates_while_its_spec_has_the_reference(running_env):
@@ -69,13 +69,13 @@ async def test_namespace_replicates_while_its_spec_has_the_reference(running_env
     far = {"geoReplicationRefs": [{"name": "far"}]}
     await running_env.create(Tenant, "tenant", name=tenant, **far)
     await running_env.create(Namespace, "namespace", name=f"{tenant}/orders", **far)
-    assert "far" in await running_env.not_ready(Tenant, "tenant", "NoGeoReplication")
+    assert "far" in await running_env.wait_until_not_ready(Tenant, "tenant", "NoGeoReplication")
     await running_env.create(GeoReplication, "far", destinationConnectionRef={"name": "far"})
-    await running_env.ready(Namespace, "namespace")
+    await running_env.wait_until_ready(Namespace, "namespace")
     path = f"/v2/namespaces/{tenant}/orders/replication"
-    await running_env.pulsar.until(path, lambda found: {*found} == {CLUSTER, f"far-{tenant}"})
+    await running_env.pulsar.wait_until(path, lambda found: {*found} == {CLUSTER, f"far-{tenant}"})
     await running_env.change(Namespace, "namespace", geoReplicationRefs=None)
-    await running_env.pulsar.until(path, equals([CLUSTER]))
+    await running_env.pulsar.wait_until(path, equals([CLUSTER]))
 
 
 async def test_default_address_does_not_overwrite_a_concurrent_edit(env):
@@ -86,11 +86,11 @@ async def test_default_address_does_not_overwrite_a_concurrent_edit(env):
     await env.client.create(Connection("pulsar", env.namespace, spec={"adminServiceSecureURL": secure}))
     await env.change(Connection, "pulsar", adminServiceURL="http://127.0.0.1:2")
     await gate.release(lambda kind, obj: obj.kind == "PulsarConnection" and "adminServiceURL" not in obj.spec)
-    await env.not_ready(Connection, "pulsar", "Unreachable")
+    await env.wait_until_not_ready(Connection, "pulsar", "Unreachable")
     assert (await env.get(Connection, "pulsar")).spec["adminServiceURL"] == "http://127.0.0.1:2"
 
 
 async def test_default_address_is_the_secure_address(env):
     await env.operator()
     await env.client.create(Connection("pulsar", env.namespace, spec={"adminServiceSecureURL": "https://127.0.0.1:1"}))
-    await env.until(Connection, "pulsar", lambda obj: obj.spec.get("adminServiceURL") == "https://127.0.0.1:1")
+    await env.wait_until(Connection, "pulsar", lambda obj: obj.spec.get("adminServiceURL") == "https://127.0.0.1:1")

@@ -56,7 +56,7 @@ class Outage:
         spec = {"adminServiceURL": "http://pulsar.invalid:8080", "clusterName": CLUSTER, **spec}
         await self.client.create(Connection("pulsar", "default", spec=spec))
 
-    async def ready(self, kind, name):
+    async def wait_until_ready(self, kind, name):
         return (await self.client.get(kind, name, "default")).condition("Ready")
 
     def reconciles(self):
@@ -97,16 +97,16 @@ def test_outage_backs_off_the_connection_and_stops_its_objects():
             await asyncio.sleep(HOUR)
             assert {*outage.pulsar.times} == {"/admin/v2/clusters"}
             assert_backs_off(outage.pulsar.times["/admin/v2/clusters"])
-            condition = await outage.ready(Connection, "pulsar")
+            condition = await outage.wait_until_ready(Connection, "pulsar")
             assert (condition["status"], condition["reason"]) == ("False", "Unreachable")
             assert "check the address in PulsarConnection pulsar" in condition["message"]
-            assert (await outage.ready(Tenant, "t0"))["reason"] == "NoConnection"
+            assert (await outage.wait_until_ready(Tenant, "t0"))["reason"] == "NoConnection"
             before = outage.writes()
             await asyncio.sleep(HOUR)
             assert outage.writes() == before
             outage.pulsar.down = False
             await asyncio.sleep(MAX_RETRY + 1)
-            assert (await outage.ready(Tenant, f"t{TENANTS - 1}"))["status"] == "True"
+            assert (await outage.wait_until_ready(Tenant, f"t{TENANTS - 1}"))["status"] == "True"
 
     virtual.run(main())
 
@@ -131,7 +131,7 @@ def test_outage_backs_off_changed_and_deleted_objects(change):
             assert {*outage.pulsar.times} == {f"/admin/v2/tenants/t{number}" for number in range(TENANTS)}
             for times in outage.pulsar.times.values():
                 assert_backs_off(times)
-            condition = await outage.ready(Tenant, "t0")
+            condition = await outage.wait_until_ready(Tenant, "t0")
             assert (condition["status"], condition["reason"]) == ("False", "Unreachable")
             assert "check the address in PulsarConnection pulsar" in condition["message"]
             assert ("KeepAfterDeletion" in condition["message"]) is (change == "deleted")
@@ -154,7 +154,7 @@ def test_connection_to_another_server_reports_not_pulsar(answer):
             outage.pulsar.fixed_answer = answer
             await outage.connect()
             await asyncio.sleep(HOUR)
-            condition = await outage.ready(Connection, "pulsar")
+            condition = await outage.wait_until_ready(Connection, "pulsar")
             assert (condition["status"], condition["reason"]) == ("False", "NotPulsar")
             assert "not Pulsar's admin API" in condition["message"]
             assert "check the address in PulsarConnection pulsar" in condition["message"]
@@ -171,7 +171,7 @@ def test_object_reports_not_pulsar_when_the_server_changes():
             outage.pulsar.fixed_answer = Answer(404)
             await outage.create(Tenant, "tenant", name="tenant")
             await asyncio.sleep(1)
-            assert (await outage.ready(Tenant, "tenant"))["reason"] == "NotPulsar"
+            assert (await outage.wait_until_ready(Tenant, "tenant"))["reason"] == "NotPulsar"
 
     virtual.run(main())
 
@@ -184,7 +184,7 @@ def test_secret_without_a_valid_token_is_reported_with_a_remedy(content):
             await outage.client.create(secret)
             await outage.connect(authentication={"token": {"secretRef": {"name": "token", "key": "token"}}})
             await asyncio.sleep(HOUR)
-            condition = await outage.ready(Connection, "pulsar")
+            condition = await outage.wait_until_ready(Connection, "pulsar")
             assert (condition["status"], condition["reason"]) == ("False", "SecretInvalid")
             assert "key token of Secret token" in condition["message"]
             assert not outage.pulsar.calls
@@ -192,7 +192,7 @@ def test_secret_without_a_valid_token_is_reported_with_a_remedy(content):
             right = {"data": {"token": b64encode(b"right\n").decode()}}
             await outage.client.patch(fl.Secret, "token", "default", right, type=PatchType.MERGE)
             await asyncio.sleep(MAX_RETRY + 1)
-            assert (await outage.ready(Connection, "pulsar"))["status"] == "True"
+            assert (await outage.wait_until_ready(Connection, "pulsar"))["status"] == "True"
 
     virtual.run(main())
 
@@ -202,7 +202,7 @@ def test_invalid_token_in_the_spec_is_reported_and_not_retried():
         async with running_operator() as outage:
             await outage.connect(authentication={"token": {"value": "two\nlines"}})
             await asyncio.sleep(HOUR)
-            condition = await outage.ready(Connection, "pulsar")
+            condition = await outage.wait_until_ready(Connection, "pulsar")
             assert (condition["status"], condition["reason"]) == ("False", "Invalid")
             assert "spec.authentication.token.value" in condition["message"]
 
@@ -217,7 +217,7 @@ def test_invalid_specs_are_retried_every_five_minutes_without_writes():
                 await outage.create(kind, f"bad-{number}", **spec)
             await asyncio.sleep(HOUR)
             for number, (kind, *_) in enumerate(INVALID_SPECS):
-                condition = await outage.ready(kind, f"bad-{number}")
+                condition = await outage.wait_until_ready(kind, f"bad-{number}")
                 assert condition["status"] == "False"
                 assert condition["message"]
             reconciles, writes = outage.reconciles(), outage.writes()

@@ -1,9 +1,9 @@
 """Tests of two reconciles that both write a plan, based on the same cached copy without a plan.
 
-Every way to write the status is tested, for both kinds and on both servers. A way is safe if the first plan stays stored.
-In the incident, the second writer was a reconcile with a stale cache; it could also be another process. The server sees
-the same requests in both cases, so the tests use two clients. `decide` remembers the writes of its own process, so it is
-tested with and without that memory.
+Every way to write the status is tested, for both kinds and on both servers. A way is safe if the first plan stays
+stored. In the incident, the second writer was a reconcile with a stale cache; it could also be another process. The
+server sees the same requests in both cases, so the tests use two clients. `decide` remembers the writes of its own
+process, so it is tested with and without that memory.
 """
 
 import pytest

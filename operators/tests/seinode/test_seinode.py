@@ -45,11 +45,11 @@ class Environment:
         except NotFound:
             return None
 
-    async def until(self, kind, name, holds):
-        return await until(self.client, kind, name, self.namespace, holds)
+    async def wait_until(self, kind, name, condition):
+        return await until(self.client, kind, name, self.namespace, condition)
 
-    async def ready(self, kind=SeiNode, name="node", reason="Reconciled"):
-        return await self.until(kind, name, lambda o: (o.condition("Ready") or {}).get("reason") == reason)
+    async def wait_until_ready(self, kind=SeiNode, name="node", reason="Reconciled"):
+        return await self.wait_until(kind, name, lambda o: (o.condition("Ready") or {}).get("reason") == reason)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_node_becomes_ready_with_its_children(env):
     await env.cluster()
     await env.operator()
     created = await env.create()
-    node = await env.until(SeiNode, "node", lambda o: o.is_true("Ready"))
+    node = await env.wait_until(SeiNode, "node", lambda o: o.is_true("Ready"))
     assert (node.status["phase"], node.status["currentImage"]) == ("Running", "sei:1")
     assert node.status["plan"]["phase"] == "Complete"
     assert {task["status"] for task in node.status["plan"]["tasks"]} == {"Complete"}
@@ -82,12 +82,12 @@ async def test_only_a_new_image_starts_a_new_plan(env):
     await env.cluster()
     await env.operator()
     await env.create()
-    first = await env.until(SeiNode, "node", lambda o: o.is_true("Ready"))
+    first = await env.wait_until(SeiNode, "node", lambda o: o.is_true("Ready"))
     await env.change(SeiNode, "node", peers=["one.example.com:26656"])
-    await env.until(SeiNode, "node", lambda o: o.status["observedGeneration"] == o.generation)
+    await env.wait_until(SeiNode, "node", lambda o: o.status["observedGeneration"] == o.generation)
     assert (await env.get(SeiNode)).status["plan"]["id"] == first.status["plan"]["id"]
     await env.change(SeiNode, "node", image="sei:2")
-    second = await env.until(SeiNode, "node", lambda o: o.status["currentImage"] == "sei:2")
+    second = await env.wait_until(SeiNode, "node", lambda o: o.status["currentImage"] == "sei:2")
     assert second.status["plan"]["id"] != first.status["plan"]["id"]
     assert [task["type"] for task in second.status["plan"]["tasks"]] == ["apply-statefulset", "await-rollout"]
 
@@ -100,11 +100,11 @@ async def test_plan_is_persisted_before_its_first_task_runs(env):
             async for frame in watch:
                 if (node := fl.Object(json.loads(frame.raw))).status.get("plan"):
                     break
-    claim = await env.until(fl.PersistentVolumeClaim, "data-node", there)
+    claim = await env.wait_until(fl.PersistentVolumeClaim, "data-node", there)
     assert int(node.resource_version) < int(claim.resource_version)
     plan = node.status["plan"]
     task = next(task for task in plan["tasks"] if task["type"] == "bootstrap")
-    job = await env.until(fl.Job, f"node-bootstrap-{task['id'][:8]}", there)
+    job = await env.wait_until(fl.Job, f"node-bootstrap-{task['id'][:8]}", there)
     assert job.labels["sei.io/plan"] == plan["id"]
 
 
@@ -133,11 +133,11 @@ async def test_plan_of_a_dead_executor_is_taken_over(env):
     await env.cluster()
     await env.create()
     plan = {"id": "dead", "phase": "Active", "executor": "gone", "generation": 1, "movedAt": "2020-01-01T00:00:00Z"}
-    plan["tasks"] = [plans.task("dead", 0, "ensure-volume", {})]
+    plan["tasks"] = [plans.make_task("dead", 0, "ensure-volume", {})]
     status = {"status": {"plan": plan}}
     await env.client.patch(SeiNode, "node", env.namespace, status, type=PatchType.MERGE, subresource="status")
     await env.operator()
-    node = await env.until(SeiNode, "node", lambda o: o.status["plan"]["phase"] == "Complete")
+    node = await env.wait_until(SeiNode, "node", lambda o: o.status["plan"]["phase"] == "Complete")
     assert node.status["plan"]["id"] == "dead"
     assert node.status["plan"]["executor"] != "gone"
 
@@ -146,12 +146,12 @@ async def test_failed_task_is_reported_and_a_new_spec_retries(env):
     await env.cluster(jobs_fail=True)
     await env.operator()
     await env.create()
-    node = await env.ready(reason="PlanFailed")
+    node = await env.wait_until_ready(reason="PlanFailed")
     assert node.status["phase"] == "Failed"
     assert "backoff limit" in node.condition("Ready")["message"]
     assert (node.status["plan"]["phase"], node.status["plan"]["failedTaskIndex"]) == ("Failed", 1)
     await env.change(SeiNode, "node", image="sei:2")
-    await env.until(SeiNode, "node", lambda o: o.status["plan"]["id"] != node.status["plan"]["id"])
+    await env.wait_until(SeiNode, "node", lambda o: o.status["plan"]["id"] != node.status["plan"]["id"])
 
 
 async def test_deployment_creates_its_nodes_and_deletes_surplus_ones(env):
@@ -159,11 +159,11 @@ async def test_deployment_creates_its_nodes_and_deletes_surplus_ones(env):
     await env.operator()
     spec = {"replicas": 3, "template": {"spec": demo.make_node("x")["spec"]}}
     await env.client.create(SeiNodeDeployment("group", env.namespace, spec=spec))
-    done = await env.until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
+    done = await env.wait_until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
     assert done.status["nodes"] == ["group-0", "group-1", "group-2"]
     assert done.status["plan"]["phase"] == "Complete"
     await env.change(SeiNodeDeployment, "group", replicas=1)
-    await env.until(SeiNode, "group-2", gone)
+    await env.wait_until(SeiNode, "group-2", gone)
     assert await env.get(SeiNode, "group-0") is not None
 
 
@@ -172,17 +172,17 @@ async def test_scale_down_deletes_own_nodes_but_not_those_of_an_earlier_deployme
     await env.operator()
     spec = {"replicas": 2, "deletionPolicy": "Retain", "template": {"spec": demo.make_node("x")["spec"]}}
     await env.client.create(SeiNodeDeployment("group", env.namespace, spec=spec))
-    await env.until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
+    await env.wait_until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
     await env.client.delete(SeiNodeDeployment, "group", env.namespace)
-    await env.until(SeiNodeDeployment, "group", gone)
+    await env.wait_until(SeiNodeDeployment, "group", gone)
     await env.client.create(SeiNodeDeployment("group", env.namespace, spec={**spec, "replicas": 1}))
-    await env.until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
+    await env.wait_until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
     assert not (await env.get(SeiNode, "group-1")).deleting  # it belongs to the earlier deployment
     await env.change(SeiNodeDeployment, "group", replicas=3)
-    await env.until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready") and o.status["replicas"] == 3)
+    await env.wait_until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready") and o.status["replicas"] == 3)
     await env.change(SeiNodeDeployment, "group", replicas=1)
     for surplus in ("group-1", "group-2"):
-        await env.until(SeiNode, surplus, gone)
+        await env.wait_until(SeiNode, surplus, gone)
     assert not (await env.get(SeiNode, "group-0")).deleting
 
 
@@ -192,9 +192,9 @@ async def test_nodes_are_deleted_with_their_deployment_unless_retained(env, poli
     await env.operator()
     spec = {"replicas": 1, "deletionPolicy": policy, "template": {"spec": demo.make_node("x")["spec"]}}
     await env.client.create(SeiNodeDeployment("group", env.namespace, spec=spec))
-    await env.until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
+    await env.wait_until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
     await env.client.delete(SeiNodeDeployment, "group", env.namespace)
-    await env.until(SeiNodeDeployment, "group", gone)
+    await env.wait_until(SeiNodeDeployment, "group", gone)
     node = await env.get(SeiNode, "group-0")
     assert (node is None) if policy == "Delete" else (node is not None and not node.deleting and not owners(node))
 
@@ -205,10 +205,10 @@ async def test_deleting_a_node_deletes_its_claim_but_not_an_imported_one(env):
     await env.client.create(fl.PersistentVolumeClaim("mine", env.namespace, spec=claim))
     await env.create("importing", dataVolume={"import": {"pvcName": "mine"}})
     await env.create("plain")
-    await env.until(fl.PersistentVolumeClaim, "data-plain", there)
+    await env.wait_until(fl.PersistentVolumeClaim, "data-plain", there)
     for name in ("importing", "plain"):
         await env.client.delete(SeiNode, name, env.namespace)
-        await env.until(SeiNode, name, gone)
+        await env.wait_until(SeiNode, name, gone)
     remaining = await env.get(fl.PersistentVolumeClaim, "data-plain")
     assert remaining is None or remaining.deleting
     assert await env.get(fl.PersistentVolumeClaim, "data-importing") is None
@@ -219,13 +219,13 @@ async def test_missing_volume_is_reported_and_its_creation_noticed(env):
     running = await env.operator()
     await env.cluster()
     await env.create(dataVolume={"import": {"pvcName": "mine"}})
-    message = (await env.ready(reason="VolumeMissing")).condition("Ready")["message"]
+    message = (await env.wait_until_ready(reason="VolumeMissing")).condition("Ready")["message"]
     assert "PersistentVolumeClaim mine does not exist: create it" in message
     await running.wait_until_idle()
     assert (await env.get(SeiNode)).status.get("plan") is None  # no plan without the volume
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     await env.client.create(fl.PersistentVolumeClaim("mine", env.namespace, spec=claim))
-    await env.ready()
+    await env.wait_until_ready()
 
 
 async def test_volume_deleted_during_a_plan_is_reported(env):
@@ -233,27 +233,27 @@ async def test_volume_deleted_during_a_plan_is_reported(env):
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     await env.client.create(fl.PersistentVolumeClaim("mine", env.namespace, spec=claim))
     await env.create(dataVolume={"import": {"pvcName": "mine"}})
-    await env.ready(reason="PlanActive")
+    await env.wait_until_ready(reason="PlanActive")
     patch = {"metadata": {"finalizers": None}}
     await env.client.patch(fl.PersistentVolumeClaim, "mine", env.namespace, patch, type=PatchType.MERGE)
     await env.client.delete(fl.PersistentVolumeClaim, "mine", env.namespace)
-    message = (await env.ready(reason="VolumeMissing")).condition("Ready")["message"]
+    message = (await env.wait_until_ready(reason="VolumeMissing")).condition("Ready")["message"]
     assert "PersistentVolumeClaim mine does not exist: create it" in message
 
 
 async def test_condition_names_what_a_plan_waits_for(env):
     await env.operator()
     await env.create()
-    node = await env.ready(reason="PlanActive")
+    node = await env.wait_until_ready(reason="PlanActive")
     job = next(task for task in node.status["plan"]["tasks"] if task["type"] == "bootstrap")["id"][:8]
     message = f"bootstrap waits for Job node-bootstrap-{job}: see kubectl describe job node-bootstrap-{job}"
     assert message in node.condition("Ready")["message"]
     spec = {"replicas": 1, "template": {"spec": demo.make_node("x")["spec"]}}
     await env.client.create(SeiNodeDeployment("group", env.namespace, spec=spec))
-    group = await env.ready(SeiNodeDeployment, "group", reason="PlanActive")
+    group = await env.wait_until_ready(SeiNodeDeployment, "group", reason="PlanActive")
     assert "await-nodes waits for SeiNode group-0: see its condition Ready" in group.condition("Ready")["message"]
     await env.cluster()
-    await env.ready()
+    await env.wait_until_ready()
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ async def create_topic(env):
     await env.create(Tenant, "tenant", name=env.tenant)
     await env.create(Namespace, "namespace", name=f"{env.tenant}/orders")
     await env.create(Topic, "topic", name=f"{env.tenant}/orders/placed")
-    await env.ready(Topic, "topic")
+    await env.wait_until_ready(Topic, "topic")
 
 
 async def create_all_kinds(env):
@@ -112,5 +112,5 @@ async def add_foreign(env, kind, name):
 
 
 async def remove_foreign(env, kind, name):
-    await env.until(kind, name, lambda obj: obj.finalizers == [FOREIGN])
+    await env.wait_until(kind, name, lambda obj: obj.finalizers == [FOREIGN])
     await env.client.patch(kind, name, env.namespace, {"metadata": {"finalizers": None}}, type=PatchType.MERGE)

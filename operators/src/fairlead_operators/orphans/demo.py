@@ -164,7 +164,7 @@ async def play(run: DemoRun, variant: Variant, scale: int) -> None:
             down, up, recorder = run.client("operator"), run.client("operator", upstream), run.reconcile_recorder()
             old = legacy.running(down, up, world, scenario.cluster, age=run.grace_period, on_reconcile=recorder)
             await stack.enter_async_context(old)
-        detach = gateway_cleanup.by_spec if variant == "new" else gateway_cleanup.by_status
+        detach = gateway_cleanup.clean_up_by_spec if variant == "new" else gateway_cleanup.clean_up_by_status
         await scenario.delete_gateways(world, detach)
         await scenario.replace_gateways()
         await run.wait_until_done(4 * run.grace_period)

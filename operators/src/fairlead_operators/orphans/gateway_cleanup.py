@@ -1,8 +1,8 @@
 """The cause of the orphans: how the gateway controller deletes copies when an upstream Gateway is deleted.
 
 The controller copies HTTPRoutes to the downstream cluster, with labels that name the original. When a Gateway is
-deleted, the controller deletes the copies that have no other parent. `by_status` does that as the original did,
-`by_spec` does it correctly.
+deleted, the controller deletes the copies that have no other parent. `clean_up_by_status` does that as the original
+did, `clean_up_by_spec` does it correctly.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ def copy_of(route: fl.Object, cluster: str, namespace: str, prefix: str = "clust
     return HTTPRoute(route.name, namespace, labels=labels, spec=route.spec)
 
 
-async def by_status(down: Client, world: fl.World, cluster: str, gateway: fl.Object) -> None:
+async def clean_up_by_status(down: Client, world: fl.World, cluster: str, gateway: fl.Object) -> None:
     """Delete the copies whose status.parents names no other Gateway, as the original did.
 
     The data plane writes status.parents late and never removes old entries. So a new route without status is deleted
@@ -41,7 +41,7 @@ async def by_status(down: Client, world: fl.World, cluster: str, gateway: fl.Obj
                 await down.delete(HTTPRoute, route.name, route.namespace)
 
 
-async def by_spec(down: Client, world: fl.World, cluster: str, gateway: fl.Object) -> None:
+async def clean_up_by_spec(down: Client, world: fl.World, cluster: str, gateway: fl.Object) -> None:
     """Delete the copies whose spec.parentRefs, which the user wrote, name no other Gateway. Skip changed copies."""
     writer = Writer(down, world, "gateway-controller")
     for route in await _copies(down, cluster, gateway):

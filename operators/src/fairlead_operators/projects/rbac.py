@@ -44,14 +44,14 @@ def namespace_of(project: fl.Object) -> fl.Object:
 def system_bindings(project: fl.Object, system: str) -> list[fl.Object]:
     """Return the bindings that give Kargo access to the project. The operator owns them."""
     return [
-        binding(name, project.name, "ClusterRole", name, [(account, system) for account in accounts])
+        make_binding(name, project.name, "ClusterRole", name, [(account, system) for account in accounts])
         for name, accounts in SYSTEM_BINDINGS.items()
     ]
 
 
 def controller_binding(project: str, account: str, system: str) -> fl.Object:
     """Return the binding that lets a Kargo controller read the project's secrets."""
-    return binding(f"{account}-read-secrets", project, "ClusterRole", READ_SECRETS, [(account, system)])
+    return make_binding(f"{account}-read-secrets", project, "ClusterRole", READ_SECRETS, [(account, system)])
 
 
 def user_objects(project: fl.Object) -> list[fl.Object]:
@@ -63,7 +63,7 @@ def user_objects(project: fl.Object) -> list[fl.Object]:
         annotations = {MANAGED: "true"}
         objects.append(fl.ServiceAccount(name, project.name, annotations={**annotations, **claims}))
         objects.append(fl.Role(name, project.name, annotations=annotations, rules=rules))
-        role_binding = binding(name, project.name, "Role", name, [(name, project.name)])
+        role_binding = make_binding(name, project.name, "Role", name, [(name, project.name)])
         role_binding["metadata"]["annotations"] = annotations
         objects.append(role_binding)
     return [*objects, *cluster_objects(project)]
@@ -81,12 +81,14 @@ def cluster_objects(project: fl.Object) -> list[fl.Object]:
         }
     ]
     role = fl.ClusterRole(name, annotations={MANAGED: "true"}, rules=rules)
-    role_binding = binding(name, None, "ClusterRole", name, [("kargo-admin", project.name)])
+    role_binding = make_binding(name, None, "ClusterRole", name, [("kargo-admin", project.name)])
     role_binding["metadata"]["annotations"] = {MANAGED: "true"}
     return [role, role_binding]
 
 
-def binding(name: str, namespace: str | None, role_kind: str, role: str, accounts: list[tuple[str, str]]) -> fl.Object:
+def make_binding(
+    name: str, namespace: str | None, role_kind: str, role: str, accounts: list[tuple[str, str]]
+) -> fl.Object:
     """Return a RoleBinding, or a ClusterRoleBinding without `namespace`. `accounts` are (name, namespace) pairs."""
     kind = fl.RoleBinding if namespace else fl.ClusterRoleBinding
     subjects = [

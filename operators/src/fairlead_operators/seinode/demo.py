@@ -68,7 +68,7 @@ async def play(run: DemoRun, variant: Variant, scale: int) -> None:
                 await stack.enter_async_context(new)
             else:
                 client, recorder = run.client(replica), run.reconcile_recorder(replica)
-                old = legacy.nodes(client, world, namespace=namespace, on_reconcile=recorder)
+                old = legacy.run_node_controller(client, world, namespace=namespace, on_reconcile=recorder)
                 await stack.enter_async_context(old)
         cache = await stack.enter_async_context(Cache(admin, world))
         nodes = cache.watch(SeiNode, namespaces=[namespace])

@@ -50,7 +50,7 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     return patch
 
 
-def nodes(client: Client, world: fl.World, **options: Any) -> AbstractAsyncContextManager[ClassicContext]:
+def run_node_controller(client: Client, world: fl.World, **options: Any) -> AbstractAsyncContextManager[ClassicContext]:
     """Run the legacy SeiNode controller."""
     return classic_controller.running(
         client,
@@ -62,7 +62,9 @@ def nodes(client: Client, world: fl.World, **options: Any) -> AbstractAsyncConte
     )
 
 
-def deployments(client: Client, world: fl.World, **options: Any) -> AbstractAsyncContextManager[ClassicContext]:
+def run_deployment_controller(
+    client: Client, world: fl.World, **options: Any
+) -> AbstractAsyncContextManager[ClassicContext]:
     """Run the legacy SeiNodeDeployment controller."""
     return classic_controller.running(
         client, world, reconcile_deployment, primary=SeiNodeDeployment, owns=[SeiNode], **options
@@ -161,7 +163,7 @@ def _new_plan(ctx: ClassicContext, tasks: list[tuple[str, dict[str, str]]]) -> d
         "id": plan_id,
         "phase": "Active",
         "movedAt": rfc3339(ctx.world.clock.now()),
-        "tasks": [plans.task(plan_id, index, kind, params) for index, (kind, params) in enumerate(tasks)],
+        "tasks": [plans.make_task(plan_id, index, kind, params) for index, (kind, params) in enumerate(tasks)],
     }
 
 

@@ -20,7 +20,7 @@ Tasks = Callable[[fl.Draft], Sequence[tuple[str, dict[str, str]]]]
 """Returns the types and parameters of the tasks for an object; nothing if it is up to date."""
 
 
-def task(plan_id: str, index: int, kind: str, params: dict[str, str]) -> dict[str, Any]:
+def make_task(plan_id: str, index: int, kind: str, params: dict[str, str]) -> dict[str, Any]:
     """Return a new task. Its id is a hash of plan, type and index, so a repeated task has the same id."""
     return {"type": kind, "id": digest([plan_id, kind, index]), "status": "Pending", "params": params}
 
@@ -49,7 +49,7 @@ def ensure(tasks: Tasks, *, new_id: str, executor: str, now: str) -> Callable[[f
             "executor": executor,
             "movedAt": now,
             "phase": "Active",
-            "tasks": [task(new_id, index, kind, params) for index, (kind, params) in enumerate(new_tasks)],
+            "tasks": [make_task(new_id, index, kind, params) for index, (kind, params) in enumerate(new_tasks)],
         }
         return new
 
