@@ -67,7 +67,17 @@ def test_greeter_runs_once_without_a_cluster():
     assert "export KUBECONFIG=" in done.stderr
     assert "no CRD for Greeting.v1.example.com was found" in done.stderr
     assert "applied Greeting hello" in done.stderr
-    assert "[default/hello] applied ConfigMap hello" in done.stderr
+    assert "[default/hello] created ConfigMap hello" in done.stderr
+
+
+def test_log_level_of_one_logger_shows_its_requests(thing):
+    arguments = ("run", EXAMPLES / "greeter.py", "--embedded", "--once", "--apply", EXAMPLES / "greeting.yaml")
+    done = fairlead(*arguments, "--log-level", "error", "--log-level", "fairlead.client=debug")
+    assert "PATCH /api/v1/namespaces/default/configmaps/hello 201" in done.stderr
+    assert "created ConfigMap" not in done.stderr
+    wrong = fairlead(*arguments, "--log-level", "loud")
+    assert wrong.returncode == 2
+    assert "'loud' is not a level: use one of debug, info, warning, error" in wrong.stderr
 
 
 def test_operator_file_run_as_a_program_takes_the_same_flags():
@@ -112,7 +122,7 @@ def test_mistake_in_user_code_is_reported_at_its_line_without_a_traceback(write,
 def test_once_exits_with_1_and_names_what_failed(failing, thing):
     done = fairlead("run", failing, "--embedded", "--once", "--apply", thing)
     assert done.returncode == 1
-    assert "thing default/t: no such colour" in done.stderr
+    assert "thing default/t: ValueError: no such colour" in done.stderr
 
 
 def test_json_logs_are_one_object_per_line(failing, thing):

@@ -10,19 +10,32 @@ from struct import unpack
 
 import pytest
 
+from fairlead.api.history import ENDED, REQUEST, ObjectRef, Record
 from fairlead.report import page
-from fairlead.testing.demo.demo_run import Mark
 from fairlead.testing.demo.outcomes import Outcome
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="chromium is not installed: apt install chromium")
 
-MARKS = [
-    *(Mark(i / 1000, "operator", "PUT", f"/apis/g/v1/things/{i}", 409 if i % 3 else 200) for i in range(3000)),
-    *(Mark(i / 10, "operator", "reconcile", f"thing-{i}", i % 2) for i in range(3000)),
+RECORDS = [
+    *(
+        Record(REQUEST, i / 1000, "operator", "PUT", path=f"/apis/g/v1/things/{i}", outcome="409" if i % 3 else "200")
+        for i in range(3000)
+    ),
+    *(
+        Record(
+            ENDED,
+            i / 10,
+            "operator",
+            "reconcile",
+            ObjectRef("Thing", None, f"thing-{i}"),
+            outcome="error" if i % 2 else "success",
+        )
+        for i in range(3000)
+    ),
 ]
-OLD = Outcome({("PUT", "things", 409): 2000}, [300.0], 5000, ["a plan"], ["thing-1"], MARKS)
-NEW = Outcome({("PATCH", "things", 200): 3}, [0.5], 50, [], [], MARKS[:3:3])
+OLD = Outcome({("PUT", "things", 409): 2000}, [300.0], 5000, ["a plan"], ["thing-1"], RECORDS)
+NEW = Outcome({("PATCH", "things", 200): 3}, [0.5], 50, [], [], RECORDS[:3:3])
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.api.history import REQUEST, Record
 from fairlead.report import page
-from fairlead.testing.demo.demo_run import Mark, resource_of
+from fairlead.testing.demo.demo_run import resource_of
 from fairlead.testing.demo.outcomes import Outcome, demo_modules, load_demo
 
 DEMO = [sys.executable, "-m", "fairlead", "demo"]
@@ -42,7 +43,7 @@ def test_json_figures_are_complete_and_consistent(system, tmp_path):
 
 def test_page_escapes_text_from_objects():
     evil = "<script>alert(1)</script>"
-    outcome = Outcome({}, [], 0, [evil], [evil], [Mark(0.1, evil, "PUT", evil, 409)])
+    outcome = Outcome({}, [], 0, [evil], [evil], [Record(REQUEST, 0.1, evil, "PUT", path=evil, outcome="409")])
     text = page.render({evil: (1, {"old": outcome})})
     assert "<script" not in text
     assert text.count("&lt;script&gt;") >= 5

@@ -204,7 +204,7 @@ def test_rejected_content_is_retried_every_five_minutes_and_on_change(run_in_vir
                 error.reason,
                 str(error),
             )
-            assert list(running.failures.values()) == [str(error)]
+            assert list(running.failures.values()) == [f"{error.reason}: {error}"]
             calls.clear()
             await asyncio.sleep(1000)
             assert len(calls) == 3

@@ -244,6 +244,7 @@ def test_without_subscribers_no_record_is_built(run_in_virtual_time, monkeypatch
     def fail(*args, **kwargs):
         raise AssertionError("a record was built")
 
+    monkeypatch.setattr("fairlead.runtime.running.DEFAULT_SUBSCRIBERS", ())
     monkeypatch.setattr("fairlead.api.history.Record", fail)
     monkeypatch.setattr("fairlead.cache.recording.find_changes", fail)
     monkeypatch.setattr("fairlead.runtime.wakes.Wake.to_cause", fail)

@@ -290,7 +290,9 @@ def test_run_with_tries_becomes_idle_and_lists_failures(run_in_virtual_time):
         await cluster.create("good")
         async with cluster.running(operator(reconcile), tries=5) as running:
             await running.wait_until_idle()
-            assert {str(key): text for key, text in running.failures.items()} == {"thing default/bad": "no such colour"}
+            assert {str(key): text for key, text in running.failures.items()} == {
+                "thing default/bad": "ValueError: no such colour"
+            }
 
     run_in_virtual_time(test)
 

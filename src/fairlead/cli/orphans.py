@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import logging
 import os
 import sys
 from collections import Counter
@@ -184,7 +183,7 @@ def watch_command(namespace: str | None, elect: bool, health: str | None, log_fo
             address(health)
         except ValueError as error:
             raise click.UsageError(str(error)) from None
-    logs.configure(World(), form=log_format, level=logging.INFO)
+    logs.configure(World(), form=log_format)
     try:
         _run_async(_watch(options, namespace, elect, health))
     except LeaseLost as error:

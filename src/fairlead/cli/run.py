@@ -19,6 +19,7 @@ from fairlead.cli import signals
 from fairlead.cli.dev import SourceFiles, run_until_change
 from fairlead.cli.load import OperatorNotFound, directory_of, load
 from fairlead.cli.settings import collect_settings, settings_options
+from fairlead.cli.verbosity import choose_levels, verbosity_options
 from fairlead.client.client import Client
 from fairlead.client.transport import Transport
 from fairlead.runtime import logs
@@ -68,7 +69,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
                      "unless a host is named."),
         settings_options,
         click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True),
-        click.option("-v", "--verbose", is_flag=True, help="Log more."),
+        verbosity_options,
     ]  # fmt: skip
     for option in reversed(decorators):
         command = option(command)
@@ -117,7 +118,13 @@ def run_as_script(operator: Operator) -> None:
 
 
 def _main(
-    load_operator: Callable[[], Operator], target: str, *, log_format: str, verbose: bool, **options: Any
+    load_operator: Callable[[], Operator],
+    target: str,
+    *,
+    log_format: str,
+    verbose: int,
+    log_level: dict[str, int],
+    **options: Any,
 ) -> None:
     for first, second in (("all_namespaces", "namespaces"), ("embedded", "kubeconfig"), ("embedded", "context_name"),
                           ("embedded", "clusters"), ("dev", "once")):  # fmt: skip
@@ -133,7 +140,7 @@ def _main(
             raise click.UsageError(str(error)) from None
     options["settings"] = collect_settings(options)
     world = World()
-    logs.configure(world, form=log_format, level=logging.DEBUG if verbose else logging.INFO)
+    logs.configure(world, form=log_format, levels=choose_levels(verbose, log_level))
     try:
         code = signals.run(_run(load_operator, target, world, **options))
     except UserError as error:

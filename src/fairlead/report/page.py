@@ -6,7 +6,9 @@ The page is one file without scripts and loads no other file. All text that come
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from math import log1p
-from typing import Any, Protocol
+from typing import Any
+
+from fairlead.api.history import REQUEST, Record
 
 WIDTH, LANE_HEIGHT, LANE_START = 900, 22, 130
 TICK_LABEL_WIDTH = 60
@@ -41,21 +43,6 @@ svg { width: 100%; min-width: 50rem; height: auto; } svg text { fill: var(--ink)
 """
 
 
-class Mark(Protocol):
-    """One event of a timeline, such as a reconcile or a write (see fairlead.testing.demo.demo_run.Mark)."""
-
-    @property
-    def at(self) -> float: ...
-    @property
-    def actor(self) -> str: ...
-    @property
-    def action(self) -> str: ...
-    @property
-    def target(self) -> str: ...
-    @property
-    def code(self) -> int: ...
-
-
 def render(results: Mapping[str, tuple[int, Mapping[Any, Any]]]) -> str:
     """Return the HTML page. `results` maps a system to (number of objects, Outcome of each variant)."""
     parts = [
@@ -71,9 +58,12 @@ def render(results: Mapping[str, tuple[int, Mapping[Any, Any]]]) -> str:
     for system, (scale, outcomes) in results.items():
         parts.append(f"<h2>{escape(system)}, {scale} object{'s' if scale > 1 else ''}</h2>")
         parts.append(_table({str(variant): outcome.to_json() for variant, outcome in outcomes.items()}))
-        end = max((mark.at for outcome in outcomes.values() for mark in outcome.marks if _is_drawn(mark)), default=1.0)
+        end = max(
+            (record.time for outcome in outcomes.values() for record in outcome.records if _is_drawn(record)),
+            default=1.0,
+        )
         for variant, outcome in outcomes.items():
-            svg = timeline(outcome.marks, outcome.seconds, end)
+            svg = timeline(outcome.records, outcome.seconds, end)
             parts.append(f"<h3>{escape(str(variant))}</h3><div class=wide>{svg}</div>")
             for title, items in (("Lost", outcome.losses), ("Stuck", outcome.stuck)):
                 if items:
@@ -83,10 +73,10 @@ def render(results: Mapping[str, tuple[int, Mapping[Any, Any]]]) -> str:
     return "".join(parts)
 
 
-def timeline(marks: Sequence[Mark], done: Sequence[float], end: float) -> str:
+def timeline(records: Sequence[Record], done: Sequence[float], end: float) -> str:
     """Return an SVG timeline with a row for finished objects, and rows for the reconciles and writes of each actor."""
-    drawn = [mark for mark in marks if _is_drawn(mark)]
-    lanes = sorted({_lane(mark) for mark in drawn}, key=lambda lane: (lane[0], not lane[1]))
+    drawn = [record for record in records if _is_drawn(record)]
+    lanes = sorted({_lane(record) for record in drawn}, key=lambda lane: (lane[0], not lane[1]))
     width, longest = WIDTH - LANE_START - 10, log1p(max(end, LINEAR_SECONDS) / LINEAR_SECONDS)
 
     def x(at: float) -> float:
@@ -94,10 +84,10 @@ def timeline(marks: Sequence[Mark], done: Sequence[float], end: float) -> str:
 
     parts = [_lane_label(0, "done"), _draw_marks("done", 0, {x(at) for at in done})]
     for row, (actor, is_reconcile) in enumerate(lanes, start=1):
-        in_lane = [mark for mark in drawn if _lane(mark) == (actor, is_reconcile)]
+        in_lane = [record for record in drawn if _lane(record) == (actor, is_reconcile)]
         css_class = "reconcile" if is_reconcile else "write"
         parts.append(_lane_label(row, f"{actor} {'reconciles' if is_reconcile else 'writes'}"))
-        parts.append(_draw_marks(css_class, row, {x(mark.at) for mark in in_lane if not _has_failed(mark)}))
+        parts.append(_draw_marks(css_class, row, {x(record.time) for record in in_lane if not _has_failed(record)}))
         parts.append(_draw_failures(row, in_lane, x))
     base = LANE_HEIGHT * (len(lanes) + 1) + 8
     parts.append(f'<path class="axis" d="M{LANE_START} {base}H{WIDTH}"/>')
@@ -130,31 +120,35 @@ def _draw_marks(css_class: str, row: int, columns: Iterable[float]) -> str:
     return f'<path class="{css_class}" d="{lines}"/>' if lines else ""
 
 
-def _draw_failures(row: int, marks: Iterable[Mark], x: Callable[[float], float]) -> str:
+def _draw_failures(row: int, records: Iterable[Record], x: Callable[[float], float]) -> str:
     """Return the SVG of failed marks with tooltips. Marks in the same column share a tooltip, which counts them."""
-    columns: dict[float, list[Mark]] = {}
-    for mark in marks:
-        if _has_failed(mark):
-            columns.setdefault(x(mark.at), []).append(mark)
+    columns: dict[float, list[Record]] = {}
+    for record in records:
+        if _has_failed(record):
+            columns.setdefault(x(record.time), []).append(record)
     paths = []
     for column, in_column in columns.items():
         first, more = in_column[0], len(in_column) - 1
-        tooltip = f"{first.at:.3f} s {first.action} {first.target}" + (f", and {more} more" if more else "")
+        tooltip = f"{first.time:.3f} s {first.verb} {_target(first)}" + (f", and {more} more" if more else "")
         line = f"M{column:g} {LANE_HEIGHT * row + 4}v{LANE_HEIGHT - 6}"
         paths.append(f'<path d="{line}"><title>{escape(tooltip)}</title></path>')
     return f'<g class="bad">{"".join(paths)}</g>' if paths else ""
 
 
-def _is_drawn(mark: Mark) -> bool:
-    return mark.action != "GET"
+def _is_drawn(record: Record) -> bool:
+    return record.verb != "GET"
 
 
-def _lane(mark: Mark) -> tuple[str, bool]:
-    return mark.actor, mark.action == "reconcile"
+def _lane(record: Record) -> tuple[str, bool]:
+    return record.actor, record.point != REQUEST
 
 
-def _has_failed(mark: Mark) -> bool:
-    return mark.code == (1 if mark.action == "reconcile" else 409)
+def _has_failed(record: Record) -> bool:
+    return record.outcome == ("409" if record.point == REQUEST else "error")
+
+
+def _target(record: Record) -> str:
+    return record.path if record.point == REQUEST or record.object is None else record.object.name
 
 
 def _table(rows: Mapping[str, dict[str, Any]]) -> str:

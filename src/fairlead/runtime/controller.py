@@ -14,15 +14,10 @@ from fairlead.cache import Change, Handler
 from fairlead.queue import Priority
 from fairlead.runtime import logs, pass_results
 from fairlead.runtime.context import Context
-from fairlead.runtime.handlers import (
-    HandlerTimeout,
-    call_handler,
-    name_of,
-    reject_return_value,
-    traceback_from_handler,
-)
+from fairlead.runtime.handlers import call_handler, name_of, reject_return_value
+from fairlead.runtime.history_log import describe_error
 from fairlead.runtime.operator import Cleanup, Controller, Mapper
-from fairlead.runtime.outcomes import RequeueAfter, Terminal, Wait
+from fairlead.runtime.outcomes import RequeueAfter, Terminal
 from fairlead.runtime.pass_results import NOTHING_TO_REPORT, RECONCILED, PassResult, QueueAction
 from fairlead.runtime.pausing import PAUSED_NOTE, is_paused
 from fairlead.runtime.read_context import ReadContext
@@ -32,7 +27,7 @@ from fairlead.runtime.transports import NotLeading
 from fairlead.runtime.tuning import Tuning
 from fairlead.runtime.wakes import Wake, Wakes
 from fairlead.writes import StatusReport, Writer, finalizers, status
-from fairlead.writes.errors import ObjectDeleting, WriteError
+from fairlead.writes.errors import ObjectDeleting
 
 # A watches= function that raised may raise on every change: each resync of all objects waits longer than the last.
 _RESYNC_BACKOFF = 1.0, 300.0
@@ -52,7 +47,6 @@ class Reconciler:
         self._services = services
         self.wakes = Wakes()
         self._failures_in_a_row: dict[Key, int] = {}
-        self._logged_traceback: dict[Key, str] = {}  # the last error whose traceback was logged
         self._unknown_writes: set[Key] = set()  # keys with a write whose answer was lost
         self._unpruned: dict[Key, set[str]] = {}  # uids of children that were warned about
         self._paused: set[Key] = set()
@@ -62,8 +56,6 @@ class Reconciler:
         self._status_has_condition = self._status_has_observed_generation = True
         metrics = services.metrics  # Labels are looked up once, because a lookup costs as much as a queue operation.
         self._active = metrics.workers.labels(self.name)
-        self._seconds = metrics.seconds.labels(self.name)
-        self._results = {label: metrics.reconciles.labels(self.name, label) for label in pass_results.METRIC_LABELS}
 
     # What queues a key
 
@@ -190,8 +182,6 @@ class Reconciler:
                 self._record_wakes(key, ref, started)
                 try:
                     result = await self._run_pass(key)
-                    self._seconds.observe(loop.time() - started)
-                    self._results[result.metric_label].inc()
                 finally:
                     next_look = self._return_to_queue(key, result or NOTHING_TO_REPORT)
                     self._record_end(ref, result, loop.time() - started, next_look)
@@ -229,7 +219,7 @@ class Reconciler:
         """Return the key to the queue. Return the seconds until its next pass, if one is scheduled."""
         queue, next_look = self._services.queue, result.after
         if result.is_failure:
-            self._services.failures[key] = str(result.error)
+            self._services.failures[key] = describe_error(result.error) if result.error else result.reason
         else:
             self._services.failures.pop(key, None)
         if result.after is not None:
@@ -249,7 +239,6 @@ class Reconciler:
                 next_look = queue.conflict(key)
             case QueueAction.DONE:
                 self._failures_in_a_row.pop(key, None)
-                self._logged_traceback.pop(key, None)
                 queue.done(key)
         return next_look
 
@@ -277,6 +266,8 @@ class Reconciler:
             return NOTHING_TO_REPORT
         except Exception as error:
             status_result = self._record_error(key, obj, error)
+            if result.error is not None:
+                result.error.add_note(f"also: the status was not written: {describe_error(error)}")
             return result if result.is_failure else status_result.no_later_than(result.after)
         return result
 
@@ -385,44 +376,10 @@ class Reconciler:
             self._status_has_condition = False
 
     def _record_error(self, key: Key, obj: Object | None, error: Exception) -> PassResult:
-        """Log and count the error of a pass, record an Event, and return the result of the pass."""
-        result, metrics, log = pass_results.from_error(error), self._services.metrics, self._services.log
+        """Record an Event for the error of a pass, and return the result of the pass."""
+        result = pass_results.from_error(error)
         if may_have_happened(error):
             self._unknown_writes.add(key)
-            metrics.unknown.labels(self.name).inc()
-        if result.action is QueueAction.CONFLICT:
-            metrics.conflicts.labels(self.name).inc()
-            log.info("conflict, reconciling again: %s", error)
-        if not result.is_failure:
-            if isinstance(error, Wait):
-                log.info("waiting: %s", error)
-            return result
-        metrics.errors.labels(self.name).inc()
-        for is_counted, counter in (
-            (isinstance(error, Terminal), metrics.terminal),
-            (isinstance(error, HandlerTimeout), metrics.timeouts),
-            (result.is_code_error, metrics.panics),
-        ):
-            if is_counted:
-                counter.labels(self.name).inc()
-        self._log_error(key, obj, result, error)
-        if obj is not None and not result.is_transient:
+        if result.is_failure and obj is not None and not result.is_transient:
             self._services.recorder.record(obj, result.reason, result.message or result.reason, warning=True)
         return result
-
-    def _log_error(self, key: Key, obj: Object | None, result: PassResult, error: Exception) -> None:
-        """Log the error of a pass. If a retry fails with the same error, leave out the traceback."""
-        log, hint = self._services.log, ""
-        if isinstance(error, WriteError) and error.hint:
-            hint = f" (in code: {error.hint})"
-        trace = None
-        if result.needs_traceback:
-            text = repr(error)
-            if self._logged_traceback.get(key) == text:
-                hint = " (as before)"
-            else:
-                self._logged_traceback[key] = text
-                is_cleanup = obj is not None and obj.deleting and self._cleanup is not None
-                handler = self._cleanup.clean if is_cleanup and self._cleanup else self.declared.reconcile
-                trace = (type(error), error, traceback_from_handler(error, handler))
-        log.error("%s: %s%s", result.reason, error, hint, exc_info=trace)

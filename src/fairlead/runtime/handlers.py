@@ -12,7 +12,6 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from types import TracebackType
 from typing import Any
 
 from fairlead.api.errors import UserError
@@ -229,15 +228,6 @@ def reject_coroutine(function: Callable[..., Any], returned: Any) -> None:
             f"{name_of(function)} returned a coroutine that nothing awaits: make it `async def` and `await` the call",
         )
     )
-
-
-def traceback_from_handler(error: BaseException, function: Callable[..., Any]) -> TracebackType | None:
-    """Return the error's traceback without the frames before the function, or the whole traceback."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code is not code:
-        trace = trace.tb_next
-    return trace or error.__traceback__
 
 
 def name_of(function: Callable[..., Any]) -> str:

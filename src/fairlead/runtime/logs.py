@@ -86,7 +86,9 @@ def _to_loggable(arg: Any) -> Any:
     return json.dumps(redact(arg), default=str) if isinstance(arg, Mapping | list) else arg
 
 
-def configure(world: World, *, form: str = "text", level: int = logging.INFO, stream: TextIO | None = None) -> None:
+def configure(
+    world: World, *, form: str = "text", levels: Mapping[str, int] | None = None, stream: TextIO | None = None
+) -> None:
     """Configure logging to stderr or `stream`, including Python's warnings and uncaught exceptions of threads.
 
     Only command lines call this function. A program that uses fairlead as a library configures logging itself.
@@ -96,7 +98,8 @@ def configure(world: World, *, form: str = "text", level: int = logging.INFO, st
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    logging.getLogger("fairlead").setLevel(level)
+    for name, level in (levels if levels is not None else {"fairlead": logging.INFO}).items():
+        logging.getLogger(name).setLevel(level)
     logging.captureWarnings(True)
     threading.excepthook = _log_thread_exception
 

@@ -5,7 +5,12 @@ from collections.abc import Callable, Hashable, Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.registry import Collector
 
+from fairlead.api.errors import may_have_happened
+from fairlead.api.history import ENDED, SKIPPED, History, Record
 from fairlead.queue import Outcome
+from fairlead.runtime.handlers import HandlerTimeout
+from fairlead.runtime.outcomes import Terminal
+from fairlead.runtime.pass_results import is_code_error
 
 # The buckets of controller-runtime, so that quantiles are comparable.
 _SECONDS = (
@@ -21,6 +26,7 @@ class Metrics(Collector):
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         self._measures: list[Callable[[], None]] = []
+        self._passes: dict[tuple[str, str], tuple[Histogram, Counter]] = {}
         registry.register(self)  # First, so that the gauges are set before they are collected.
 
         def counter(name: str, text: str, *labels: str) -> Counter:
@@ -80,6 +86,38 @@ class Metrics(Collector):
         )
         self.lag = gauge("fairlead_loop_lag_seconds", "How late the event loop ran its last heartbeat")
         self.blocked = counter("fairlead_loop_blocked_total", "Times that the event loop was blocked")
+
+    def subscribe(self, history: History) -> None:
+        """Count what the records of the history report."""
+        history.subscribe(self._count_pass, [ENDED])
+        history.subscribe(self._count_unchanged, [SKIPPED])
+
+    def _count_pass(self, record: Record) -> None:
+        controller = record.actor.rpartition("/")[2]
+        if record.outcome == "cancelled":
+            return
+        passes = self._passes.get((controller, record.outcome))
+        if passes is None:  # Labels are looked up once, because a lookup costs as much as a queue operation.
+            passes = self.seconds.labels(controller), self.reconciles.labels(controller, record.outcome)
+            self._passes[controller, record.outcome] = passes
+        passes[0].observe(record.seconds)
+        passes[1].inc()
+        error = record.error
+        if error is None:
+            return
+        for is_counted, counter in (
+            (record.outcome == "requeue", self.conflicts),
+            (may_have_happened(error), self.unknown),
+            (record.outcome == "error", self.errors),
+            (isinstance(error, Terminal), self.terminal),
+            (isinstance(error, HandlerTimeout), self.timeouts),
+            (record.outcome == "error" and is_code_error(error), self.panics),
+        ):
+            if is_counted:
+                counter.labels(controller).inc()
+
+    def _count_unchanged(self, record: Record) -> None:
+        self.unchanged.labels(record.actor.rpartition("/")[2]).inc()
 
     def measure(self, function: Callable[[], None]) -> None:
         """Register a function that sets gauges. It is called before each scrape."""

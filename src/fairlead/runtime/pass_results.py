@@ -86,17 +86,6 @@ class PassResult:
         """Whether the next attempt usually succeeds, as after a timeout or a refused connection."""
         return isinstance(self.error, _TRANSIENT)
 
-    @property
-    def needs_traceback(self) -> bool:
-        """Whether the log needs the traceback, because the message alone does not explain the error."""
-        known = (WriteError, ApiError, Terminal, HandlerTimeout, UserError, *_TRANSIENT)
-        return self.error is not None and not isinstance(self.error, known)
-
-    @property
-    def is_code_error(self) -> bool:
-        """Whether the error, such as a TypeError, is a mistake in the operator's code."""
-        return isinstance(self.error, _CODE_ERRORS)
-
     def no_later_than(self, after: float | None) -> "PassResult":
         """Return a copy of the result in which the next pass starts in at most `after` seconds."""
         candidates = [seconds for seconds in (self.after, after) if seconds is not None]
@@ -105,6 +94,16 @@ class PassResult:
 
 NOTHING_TO_REPORT = PassResult("success", QueueAction.DONE)
 RECONCILED = PassResult("success", QueueAction.DONE, ready=True, reason="Reconciled")
+
+
+def needs_traceback(error: BaseException) -> bool:
+    """Return whether the error's message alone does not explain it."""
+    return not isinstance(error, (WriteError, ApiError, Terminal, HandlerTimeout, UserError, *_TRANSIENT))
+
+
+def is_code_error(error: BaseException) -> bool:
+    """Return whether the error means a mistake in the operator's code."""
+    return isinstance(error, _CODE_ERRORS)
 
 
 def from_error(error: Exception) -> PassResult:

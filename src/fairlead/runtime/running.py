@@ -23,6 +23,7 @@ from fairlead.runtime.adaptive_concurrency import AdaptiveConcurrency
 from fairlead.runtime.controller import Reconciler
 from fairlead.runtime.events import Recorder
 from fairlead.runtime.handlers import ThreadPerCall, call_handler, call_hook, reject_coroutine
+from fairlead.runtime.history_log import HistoryLog
 from fairlead.runtime.leases import Lease, LeaseLost
 from fairlead.runtime.loop_monitor import LoopMonitor
 from fairlead.runtime.metrics import Metrics, QueueMetrics
@@ -178,7 +179,7 @@ class Running:
             metrics.max_workers.labels(name).set(tuned.concurrency)
         self._loop_monitor = LoopMonitor(world, on_lag=self._on_lag) if isinstance(world.clock, SystemClock) else None
         metrics.measure(self._measure)
-        for subscribe in subscribers:
+        for subscribe in (*DEFAULT_SUBSCRIBERS, *subscribers):
             subscribe(self)
         self._sources = contextlib.AsyncExitStack()
         self._stack = contextlib.AsyncExitStack()
@@ -459,3 +460,15 @@ async def _cancel(tasks: Iterable[asyncio.Task[Any]], timeout: float | None = No
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=timeout)
+
+
+def _subscribe_metrics(running: Running) -> None:
+    running.metrics.subscribe(running.history)
+
+
+def _subscribe_log(running: Running) -> None:
+    HistoryLog(running.services.log).subscribe(running.history)
+
+
+DEFAULT_SUBSCRIBERS: tuple[Callable[[Running], object], ...] = (_subscribe_metrics, _subscribe_log)
+"""What subscribes to the history of every run."""

@@ -94,7 +94,6 @@ class WriteContext(ReadContext):
 
     async def _apply(self, kind: Kind, payload: Object, owner: Object | None, *, adopt: bool, recreate: bool) -> Object:
         key = object_key(kind, payload.name, payload.namespace)
-        before = self._writer.cache.version(kind, payload.name, payload.namespace)
         # The key is recorded before the apply: a child whose apply fails must not be pruned.
         previous_digest = self.applied.setdefault(key, b"")
         child = ChildApply(self._writer, kind, payload, owner, adopt)
@@ -102,15 +101,10 @@ class WriteContext(ReadContext):
             raise DuplicatePayload(child.target)
         self.applied[key] = child.digest
         try:
-            live = await child.run(recreate=recreate)
+            return await child.run(recreate=recreate)
         except BaseException:
             self.applied[key] = previous_digest  # The handler may apply another payload instead of the rejected one.
             raise
-        if before == (live.uid, live.resource_version):
-            self._services.metrics.unchanged.labels(self._controller).inc()
-        else:
-            self.log.info("applied %s %s", kind.kind, live.name)
-        return live
 
     async def _resolve_payload(self, obj: Any) -> tuple[Kind, Object]:
         """Return the kind and the payload of `obj`. A missing namespace is that of the reconciled object."""

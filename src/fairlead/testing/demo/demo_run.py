@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import fairlead as fl
 from fairlead.api.errors import UserError
+from fairlead.api.history import ENDED, REQUEST, ObjectRef, Record
 from fairlead.api.requests import HttpRequest
 from fairlead.api.world import SystemClock
 from fairlead.client.client import Client
@@ -56,17 +57,6 @@ class Demo(Protocol):
     async def play(self, run: "DemoRun", variant: Variant, scale: int) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """One event of the timeline: a request with its status code, or a reconcile with 0 (success) or 1 (failure)."""
-
-    at: float
-    actor: str
-    action: str  # an HTTP method, or "reconcile"
-    target: str  # the path of a request, or the name of the reconciled object
-    code: int  # the status code of a response; for a reconcile 0, or 1 if it failed
-
-
 @dataclass
 class DemoRun:
     """The server, clock and namespace of one run of a demo, and the record of its requests and reconciles.
@@ -83,7 +73,7 @@ class DemoRun:
     progress: Callable[[int, int], None] = lambda done, total: None
     other_servers: list[Connect] = field(default_factory=list)
     started_at: float = 0.0
-    marks: list[Mark] = field(default_factory=list)
+    records: list[Record] = field(default_factory=list)
     done_at: dict[str, float] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
     watch_events: int = 0
@@ -133,7 +123,7 @@ class DemoRun:
         """Start the clock and the counters. `names` are the objects for which `mark_done` must be called."""
         self._expected = set(names)
         self._baseline = await self._count_all_responses()
-        self.marks.clear()
+        self.records.clear()
         self.watch_events = 0
         self.started_at = self.world.clock.monotonic()
         self.progress(0, len(self._expected))
@@ -189,7 +179,12 @@ class DemoRun:
 
     def reconcile_recorder(self, actor: str = "operator") -> Callable[[str, bool], None]:
         """Return a function for old operators to call after each reconcile, with the object's name and `failed`."""
-        return lambda name, failed: self.marks.append(Mark(self.now, actor, "reconcile", name, int(failed)))
+
+        def record(name: str, failed: bool) -> None:
+            ref, outcome = ObjectRef("", None, name), "error" if failed else "success"
+            self.records.append(Record(ENDED, self.now, actor, "reconcile", ref, outcome=outcome))
+
+        return record
 
     async def count_responses(self) -> ResponseCounts:
         """Return the servers' response counts since `start`, for the resources that the actors requested."""
@@ -250,7 +245,9 @@ class _RecordingTransport:
     async def request(self, request: HttpRequest) -> Response:
         response = await self._inner.request(request)
         self._run.resources.add(resource_of(request.path))
-        self._run.marks.append(Mark(self._run.now, self._actor, request.method, request.path, response.status))
+        outcome = str(response.status)
+        record = Record(REQUEST, self._run.now, self._actor, request.method, path=request.path, outcome=outcome)
+        self._run.records.append(record)
         return response
 
     async def stream(self, request: HttpRequest) -> Stream:

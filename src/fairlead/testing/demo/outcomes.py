@@ -7,8 +7,9 @@ from importlib.metadata import entry_points
 from typing import Any, cast
 
 import fairlead as fl
+from fairlead.api.history import Record
 from fairlead.testing.demo.cleanup import finish_despite_cancel, remove_demo_objects
-from fairlead.testing.demo.demo_run import Connect, Demo, DemoRun, Mark, ResponseCounts, Variant
+from fairlead.testing.demo.demo_run import Connect, Demo, DemoRun, ResponseCounts, Variant
 
 ENTRY_POINTS = "fairlead.demo"
 """The entry point group. Each entry point is a dict from the name of a system to the module of its demo."""
@@ -33,7 +34,7 @@ class Outcome:
     watch_events: int
     losses: list[str]
     stuck: list[str]
-    marks: list[Mark]
+    records: list[Record]
 
     @property
     def requests(self) -> int:
@@ -102,4 +103,4 @@ async def play(
                 await finish_despite_cancel(remove_demo_objects(run.admin, namespace, run.resources))
         finally:
             await run.close()
-    return Outcome(responses, sorted(run.done_at.values()), run.watch_events, run.losses, run.stuck, run.marks)
+    return Outcome(responses, sorted(run.done_at.values()), run.watch_events, run.losses, run.stuck, run.records)
