@@ -357,6 +357,12 @@ MUTANTS = [
         "is_late = False",
     ),
     Mutant(
+        "errors: the text of an unexpected exception is not shown",
+        "runtime/pass_results.py",
+        "    if is_known:\n",
+        "    if True:\n",
+    ),
+    Mutant(
         "pause: no pass over a paused object", "runtime/controller.py", "if self._is_paused(key, obj):", "if False:"
     ),
     Mutant(

@@ -1,6 +1,10 @@
 """Hides the values of Secrets in everything that is printed. Their keys stay."""
 
-from collections.abc import Mapping
+import base64
+import binascii
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 REDACTED = "<redacted>"
@@ -10,11 +14,19 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 def redact(value: Any) -> Any:
     """Return the value with the values of Secrets replaced. Their keys stay."""
     if isinstance(value, Mapping):
-        is_secret = value.get("kind") == "Secret"
-        return {key: redact_field(key, item) if is_secret else redact(item) for key, item in value.items()}
+        match value.get("kind"):
+            case "Secret":
+                return _redact_secret(value)
+            case "SecretList" if isinstance(value.get("items"), list):  # Its items have no kind.
+                return {**value, "items": [_redact_secret(item) for item in value["items"]]}
+        return {key: redact(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [redact(item) for item in value]
     return value
+
+
+def _redact_secret(secret: Any) -> Any:
+    return {key: redact_field(key, item) for key, item in secret.items()} if isinstance(secret, Mapping) else REDACTED
 
 
 def redact_field(name: str, value: Any) -> Any:
@@ -32,3 +44,39 @@ def _redact_last_applied(metadata: Any) -> Any:
     if _LAST_APPLIED in annotations:
         annotations[_LAST_APPLIED] = REDACTED
     return {**metadata, "annotations": annotations}
+
+
+def redact_message(message: Any, written: Any) -> Any:
+    """Return the server's answer without the values of a Secret that was sent: a server quotes values that it rejects.
+
+    `written` is the body of the request: an object, a merge patch, or the operations of a JSON patch.
+    """
+    if isinstance(message, Mapping):
+        return {key: redact_message(item, written) for key, item in message.items()}
+    if isinstance(message, list):
+        return [redact_message(item, written) for item in message]
+    if not isinstance(message, str):
+        return message
+    for value in sorted(_values_sent(written), key=len, reverse=True):
+        # A short value may be a part of a word of the message.
+        pattern = re.escape(value) if len(value) > 4 else rf"(?<!\w){re.escape(value)}(?!\w)"
+        message = re.sub(pattern, REDACTED, message)
+    return message
+
+
+def _values_sent(written: Any) -> set[str]:
+    if isinstance(written, list):
+        parts = [op.get("value") for op in written if isinstance(op, Mapping)]
+    else:
+        parts = [written.get(part) for part in ("data", "stringData")] if isinstance(written, Mapping) else []
+    return {text for part in parts for text in _leaves(part) if text}
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _leaves(item)
+    elif value is not None:
+        yield str(value)
+        with contextlib.suppress(binascii.Error, UnicodeDecodeError, ValueError):
+            yield base64.b64decode(str(value), validate=True).decode()

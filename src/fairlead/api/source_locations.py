@@ -3,11 +3,18 @@
 import contextlib
 import functools
 import inspect
+import os
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+_PATHS = sysconfig.get_paths()
+_PACKAGES = tuple(_PATHS[name] + os.sep for name in ("purelib", "platlib"))
+_STANDARD_LIBRARY = tuple(_PATHS[name] + os.sep for name in ("stdlib", "platstdlib"))
 
 
 def function_location(function: Callable[..., Any]) -> str:
@@ -32,6 +39,33 @@ def user_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and is_fairlead(str(frame.f_globals.get("__name__") or "")):
         frame = frame.f_back
     return frame
+
+
+def raise_location(error: BaseException) -> str:
+    """Return `file.py:12`, the innermost line of the user's code that led to the error, or "" if there is none.
+
+    The user's code is the package of the handler, and every file that is neither fairlead, nor the standard library,
+    nor an installed package.
+    """
+    package, location = None, ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module, filename = str(frame.f_globals.get("__name__") or ""), frame.f_code.co_filename
+        if is_fairlead(module) or filename.startswith("<frozen"):
+            continue
+        is_package = filename.startswith(_PACKAGES)  # Often below the folder of the standard library.
+        if not is_package and filename.startswith(_STANDARD_LIBRARY):
+            continue
+        if package is None:
+            package = module.partition(".")[0]  # The first frame below fairlead's is the handler.
+        if not is_package or module.partition(".")[0] == package:
+            location = line_location(filename, line)
+    return location
+
+
+def is_raised_by_fairlead(error: BaseException) -> bool:
+    """Return whether a line of fairlead raised the error, as opposed to code that it called."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and is_fairlead(str(frames[-1].f_globals.get("__name__") or ""))
 
 
 def line_location(filename: str, line: int) -> str:

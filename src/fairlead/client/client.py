@@ -9,9 +9,10 @@ from typing import Any, Literal
 import msgspec
 
 from fairlead.api import gojson
-from fairlead.api.errors import NotFound
+from fairlead.api.errors import ApiError, NotFound
 from fairlead.api.kinds import Kind, kind
 from fairlead.api.objects import Object
+from fairlead.api.redaction import redact_message
 from fairlead.api.world import World
 from fairlead.client import answers
 from fairlead.client.discovery import Discovery, NotServed, ServedKind
@@ -354,6 +355,11 @@ class Client:
             return code, Object(answer)
         except NotFound as error:
             raise self._explain_not_found(error, kind, namespace, name, subresource) from None
+        except ApiError as error:
+            if body is None or kind.group_kind != ("", "Secret"):
+                raise
+            # The message must not quote the values. Nor must the traceback of the original error.
+            raise ApiError.of(redact_message(error.status, body), error.code) from None
 
     async def _identify(self, obj: Mapping[str, Any]) -> tuple[Kind, str | None, str | None]:
         """Return the kind (resolved by discovery), namespace and name of an object that is going to be written."""

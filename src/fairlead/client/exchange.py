@@ -224,7 +224,8 @@ def parse_error(response: Response | _ErrorResponse) -> ApiError:
 
 def _unexpected(request: ApiRequest, response: Response, why: Exception) -> ApiError:
     """Return the error for a success that is not the requested object or list."""
-    text = printable(response.body[:200].decode(errors="replace")).strip()
+    is_secret = "/secrets" in request.path  # A broken answer may still contain the values.
+    text = "(not shown)" if is_secret else printable(response.body[:200].decode(errors="replace")).strip()
     message = (
         f"{request.method} {request.path}: HTTP {response.status}, and the answer is not what was requested ({why}): "
         f"check the server's address and the proxies on the way; it starts with: {text or '(no body)'}"

@@ -78,12 +78,13 @@ def _format_message(record: logging.LogRecord) -> str:
         args = redact(args)
     elif args:
         args = tuple(_to_loggable(arg) for arg in args)
-    message = str(redact(record.msg)) if isinstance(record.msg, Mapping) else str(record.msg)
+    message = str(_to_loggable(record.msg))
     return message % args if args else message
 
 
 def _to_loggable(arg: Any) -> Any:
-    return json.dumps(redact(arg), default=str) if isinstance(arg, Mapping | list) else arg
+    is_data = isinstance(arg, Mapping | list) or type(arg) is tuple  # A named tuple, such as a Key, has its own text.
+    return json.dumps(redact(arg), default=str) if is_data else arg
 
 
 def configure(

@@ -19,6 +19,7 @@ from fairlead.api.errors import (
     UnknownOutcome,
     UserError,
 )
+from fairlead.api.source_locations import is_fairlead, is_raised_by_fairlead, raise_location
 from fairlead.runtime.handlers import HandlerError, HandlerTimeout
 from fairlead.runtime.outcomes import RequeueAfter, Terminal, Wait
 from fairlead.writes.decide import is_failed_test
@@ -130,7 +131,7 @@ def from_error(error: Exception) -> PassResult:
             return PassResult("error", QueueAction.RETRY, False, reason, _shorten(error), error=error)
         case _:
             name = type(error).__name__
-            return PassResult("error", QueueAction.RETRY, False, name, _shorten(error) or name, error=error)
+            return PassResult("error", QueueAction.RETRY, False, name, _describe(error), error=error)
 
 
 def _is_about_content(error: Exception) -> bool:
@@ -143,6 +144,20 @@ def _is_about_content(error: Exception) -> bool:
 def _reason_and_message(reason: str, message: str, fallback: str) -> tuple[str, str]:
     """Return (reason, message) for a condition. A reason of several words becomes the message."""
     return (reason, "" if message == reason else message) if _REASON.fullmatch(reason) else (fallback, message)
+
+
+def _describe(error: Exception) -> str:
+    """Return the message of a condition and an Event for an error that is neither an outcome nor of a write.
+
+    The text of an exception that fairlead does not know may contain a password, and may differ from try to try, so
+    that each retry would write the status again. Only its type and its place are shown. The log has the text.
+    """
+    name = type(error).__name__
+    is_known = isinstance(error, UserError) or is_fairlead(type(error).__module__) or is_raised_by_fairlead(error)
+    if is_known:
+        return _shorten(error) or name
+    location = raise_location(error)
+    return f"{name}{f' at {location}' if location else ''}: the operator's log has the details"
 
 
 def _shorten(error: Exception) -> str:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead.api.fields import FieldSet, format_path, key, union, value
-
-REDACTED = "(redacted)"
-_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+from fairlead.api.redaction import redact
 
 # Text that needs no quotes in YAML, because it cannot be mistaken for another type.
 _BARE = re.compile(r"[A-Za-z_/][A-Za-z0-9_./-]*(:[A-Za-z0-9_./-]+)*")
@@ -51,7 +49,8 @@ class Fight:
 def blame(obj: Mapping[str, Any]) -> list[Line]:
     """Return the object as YAML lines with the owners of each field. managedFields and Secret values are left out."""
     entries = [(_owner(entry), entry.get("fieldsV1") or {}) for entry in _managed_fields(obj)]
-    return list(_map(redact(obj), entries, "", ""))
+    metadata = {name: item for name, item in (obj.get("metadata") or {}).items() if name != "managedFields"}
+    return list(_map(redact({**obj, "metadata": metadata}), entries, "", ""))
 
 
 def fights(obj: Mapping[str, Any]) -> list[Fight]:
@@ -88,19 +87,6 @@ def fights(obj: Mapping[str, Any]) -> list[Fight]:
             Fight(("before-first-apply or ancient-changes",), tuple(map(format_path, unowned.leaves())), advice)
         )
     return conflicts
-
-
-def redact(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of the object without managedFields and Secret values, also in the last-applied annotation."""
-    metadata = {name: item for name, item in (obj.get("metadata") or {}).items() if name != "managedFields"}
-    redacted = {**obj, "metadata": metadata}
-    if (obj.get("apiVersion"), obj.get("kind")) == ("v1", "Secret"):
-        for part in ("data", "stringData"):
-            if isinstance(obj.get(part), dict):
-                redacted[part] = dict.fromkeys(obj[part], REDACTED)
-        if _LAST_APPLIED in (metadata.get("annotations") or {}):
-            metadata["annotations"] = {**metadata["annotations"], _LAST_APPLIED: REDACTED}
-    return redacted
 
 
 _Entries = list[tuple[Owner, dict[str, Any]]]
