@@ -323,3 +323,18 @@ def test_user_code_that_ignores_cancellation_does_not_block_exit(write, thing):
 def enable_ctrl_c():
     """Handle SIGINT, because a shell ignores it for tests that run as a background job."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_fail_on_change_exits_with_1_only_if_something_would_change(write):
+    head = 'import fairlead as fl\nop = fl.Operator("quiet")\nThing = fl.kind("run.example.com/v1", "Thing")\n'
+    quiet = write("quiet.py", f"{head}@op.reconcile(Thing)\nasync def run(obj, ctx): ...")
+    done = fairlead("run", quiet, "--embedded", "--once", "--dry-run", "--fail-on-change")
+    assert (done.returncode, done.stdout) == (0, "no objects would change\n"), done.stderr
+    arguments = ("run", EXAMPLES / "greeter.py", "--embedded", "--apply", EXAMPLES / "greeting.yaml")
+    done = fairlead(*arguments, "--once", "--dry-run", "--fail-on-change")
+    assert done.returncode == 1, done.stderr
+    assert "@ ConfigMap default/hello would be created" in done.stdout
+    assert fairlead(*arguments, "--once", "--dry-run").returncode == 0
+    wrong = fairlead(*arguments, "--fail-on-change")
+    assert wrong.returncode == 2
+    assert "--fail-on-change works only with --dry-run and --once: add both" in wrong.stderr

@@ -136,7 +136,7 @@ class _RecordedWrite:
         elif before is not None and before.uid == answer.uid:
             if version != version_before or self._is_dry_run:
                 fields = find_changes(before.object(), answer)
-            if not fields and version != version_before:
+            if not fields and version != version_before and not self._is_dry_run:
                 # The server stored a new version, and no field that we can compare differs.
                 fields = (FieldChange("metadata.managedFields"),)
             outcome = "changed" if fields else "unchanged"

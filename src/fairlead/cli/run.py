@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,6 +27,9 @@ from fairlead.runtime.health import address
 from fairlead.runtime.leases import LeaseLost
 from fairlead.runtime.operator import Operator, Options
 from fairlead.runtime.sources import HOME
+
+if TYPE_CHECKING:
+    from fairlead.report.diff import DryRunDiff
 
 log = logging.getLogger("fairlead.run")
 
@@ -62,7 +65,9 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--once", is_flag=True, help="Reconcile until nothing changes, then exit: 0, or 1 if "
                      "an object failed."),
         click.option("--dry-run", is_flag=True, help="Send every write as a dry run: the server validates it and "
-                     "stores nothing."),
+                     "stores nothing. Print a diff of each object that would change."),
+        click.option("--fail-on-change", is_flag=True, help="With --dry-run and --once: exit 1 if an object would "
+                     "change, for CI."),
         click.option("--leader-elect/--no-leader-elect", "elect", default=None, help="Reconcile only while "
                      "holding the lease. Default: on inside a cluster, off elsewhere."),
         click.option("--health", metavar="[HOST:]PORT", help="Serve /healthz, /readyz and /metrics; on loopback "
@@ -131,6 +136,8 @@ def _main(
         if options[first] and options[second]:
             names = [name.removesuffix("s").removesuffix("_name").replace("_", "-") for name in (first, second)]
             raise click.UsageError(f"--{names[0]} cannot be combined with --{names[1]}: use one of them")
+    if options["fail_on_change"] and not (options["dry_run"] and options["once"]):
+        raise click.UsageError("--fail-on-change works only with --dry-run and --once: add both")
     if options["files"] and not options["embedded"]:
         raise click.UsageError("--apply works only with --embedded: on a cluster use kubectl apply -f")
     if options["health"]:
@@ -168,6 +175,7 @@ async def _run(
     dev: bool,
     once: bool,
     dry_run: bool,
+    fail_on_change: bool,
     health: str | None,
     settings: dict[str, dict[str, float]],
     request_timeout: float | None,
@@ -178,6 +186,7 @@ async def _run(
     operator.resolve_settings(settings)  # A wrong value is reported before a server starts.
     objects = [obj for path in files for obj in manifests.read_objects(path)]
     crds = [obj for path in _crd_files(target) for obj in manifests.read_objects(path)] if embedded else []
+    diff = _create_diff() if dry_run else None
     async with _connect(world, operator, embedded=embedded, **where) as place:
         options = Options(
             namespaces=place.namespaces,
@@ -187,6 +196,7 @@ async def _run(
             clusters=place.clusters,
             settings=settings,
             request_timeout=request_timeout,
+            subscribers=[lambda running: diff.subscribe(running.history)] if diff else [],
         )
         try:
             while True:
@@ -200,7 +210,10 @@ async def _run(
                     # A person may have named the wrong cluster. In a pod the operator waits for its server instead.
                     await _check_reachable(place, world)
                 if once:
-                    return await _reconcile_once(operator, place, world, options)
+                    code = await _reconcile_once(operator, place, world, options)
+                    if diff is not None:
+                        diff.print_summary()
+                    return code or int(fail_on_change and diff is not None and bool(diff.changed))
                 log.info(
                     "running %s on %s, in %s",
                     operator.name,
@@ -213,6 +226,12 @@ async def _run(
                     operator = await run_until_change(operator, load_operator, sources, place.transport, world, options)
         except (OSError, ApiError) as error:
             raise UserError(f"cannot work on {place.name}: {error}") from error
+
+
+def _create_diff() -> "DryRunDiff":
+    from fairlead.report.diff import DryRunDiff  # It loads rich.
+
+    return DryRunDiff()
 
 
 def _crd_files(target: str) -> list[Path]:
