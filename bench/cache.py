@@ -48,16 +48,16 @@ class EventCounter:
     """Counts events, and records their times while latency is measured. Other threads may call it."""
 
     def __init__(self):
-        self.loop, self.expected, self.count, self.came = asyncio.get_running_loop(), 0, 0, None
+        self.loop, self.expected, self.count, self.arrivals = asyncio.get_running_loop(), 0, 0, None
 
     def expect(self, count, *, timed=False):
-        self.expected, self.count, self.came = count, 0, [] if timed else None
+        self.expected, self.count, self.arrivals = count, 0, [] if timed else None
         self.done = asyncio.Event()
         return self.done.wait()
 
     def __call__(self, obj):
-        if self.came is not None:
-            self.came.append((time.monotonic(), obj))
+        if self.arrivals is not None:
+            self.arrivals.append((time.monotonic(), obj))
         self.count += 1
         if self.count == self.expected:
             self.loop.call_soon_threadsafe(self.done.set)
@@ -72,37 +72,37 @@ async def contest(name, port, objects, events, timed):
     contestant = importlib.import_module(f"contestants.{name}").Contestant()
     contestant.expected = objects
     gc.collect()
-    before, started, used = rss(), time.perf_counter(), time.process_time()
+    before, started, cpu_start = rss(), time.perf_counter(), time.process_time()
     await contestant.start(f"http://127.0.0.1:{port}", events)
     result["sync s"] = time.perf_counter() - started
-    result["sync CPU s"] = time.process_time() - used
+    result["sync CPU s"] = time.process_time() - cpu_start
     gc.collect()
-    held = contestant.held()
-    assert held in (objects, None), (held, objects)
+    cached_count = contestant.cached_count()
+    assert cached_count in (objects, None), (cached_count, objects)
     result["keeps"] = contestant.KEEPS
     result["steady MB"] = (rss() - before) / 1e6
     result["peak MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3 - before / 1e6
     while not (await get(port, "/watchers"))["count"]:  # noqa: ASYNC110 - another process
         await asyncio.sleep(0.05)
     sent, batch = 0, min(BATCH, objects)  # an operator may take two changes of one object together
-    started, used = time.perf_counter(), time.process_time()
+    started, cpu_start = time.perf_counter(), time.process_time()
     while sent < events and time.perf_counter() - started < SECONDS:
         all_received = events.expect(batch)
         await get(port, f"/events?count={batch}")
         await all_received
         sent += batch
     result["events/s"] = sent / (time.perf_counter() - started)
-    result["event CPU µs"] = (time.process_time() - used) / sent * 1e6
+    result["event CPU µs"] = (time.process_time() - cpu_start) / sent * 1e6
     all_received = events.expect(timed, timed=True)
     await get(port, f"/events?count={timed}&rate={LATENCY_RATE}")
     await all_received
-    cut = statistics.quantiles([came - float(contestant.sent(obj)) for came, obj in events.came], n=100)
+    cut = statistics.quantiles([arrived_at - float(contestant.sent(obj)) for arrived_at, obj in events.arrivals], n=100)
     result |= {"p50 µs": cut[49] * 1e6, "p99 µs": cut[98] * 1e6}
     await contestant.close()
     return result
 
 
-async def overhead(port, objects):
+async def measure_overhead(port, objects):
     """Return the bytes that our cache needs per object in addition to its JSON, and the bytes of all the JSON."""
     from contestants import ours
 
@@ -110,23 +110,28 @@ async def overhead(port, objects):
     tracemalloc.start()
     await contestant.start(f"http://127.0.0.1:{port}", lambda change: None)
     gc.collect()
-    held = contestant.json_bytes()
-    result = {"overhead B": (tracemalloc.get_traced_memory()[0] - held) / objects, "JSON held MB": held / 1e6}
+    json_size = contestant.json_bytes()
+    result = {
+        "overhead B": (tracemalloc.get_traced_memory()[0] - json_size) / objects,
+        "JSON held MB": json_size / 1e6,
+    }
     await contestant.close()
     return result
 
 
-def best(one, other):
+def better_figures(first_figures, second_figures):
     """Return the better value of each figure, because disturbances only make a run worse."""
-    if one.get("failed") or other.get("failed"):
-        return other if one.get("failed") else one
+    if first_figures.get("failed") or second_figures.get("failed"):
+        return second_figures if first_figures.get("failed") else first_figures
     return {
-        row: value if isinstance(value, str) else (max if row == "events/s" else min)(value, other.get(row, value))
-        for row, value in one.items()
+        row: value
+        if isinstance(value, str)
+        else (max if row == "events/s" else min)(value, second_figures.get(row, value))
+        for row, value in first_figures.items()
     }
 
 
-def imported(python, name):
+def measure_import(python, name):
     """Return the CPU milliseconds of the client's import: the best of five new processes."""
     # kopf imports whichever other client it finds: alone, it would find none
     hidden = "import sys; sys.modules.update(dict.fromkeys(['kubernetes', 'kubernetes_asyncio', 'pykube']))"
@@ -135,14 +140,14 @@ def imported(python, name):
     return min(float(subprocess.check_output(command, cwd=HERE)) for _ in range(5)) * 1e3
 
 
-def versions():
+def read_peer_versions():
     """Return the versions of the other clients, from the lock file."""
     pins = (HERE.parent / "requirements/peers.txt").read_text().splitlines()
     pinned = dict(line.split(" ")[0].split("==") for line in pins if "==" in line and line[0] not in " #")
     return {name: pinned[name.replace("_", "-")] for name in PEERS}
 
 
-def decoding():
+def measure_decoding():
     """Return the CPU microseconds to decode one watch event with fairlead, and to parse it with orjson.
 
     The values are the best of many short rounds. Without orjson, only fairlead's value is returned.
@@ -157,43 +162,43 @@ def decoding():
     stream = b"".join(lines)
     chunks = [stream[at : at + 2**16] for at in range(0, len(stream), 2**16)]
 
-    def ours():
+    def decode_with_fairlead():
         splitter = FrameSplitter()
         for chunk in chunks:
             for line in splitter.feed(chunk):
                 read(decode_frame(line).raw)
 
-    ways = {"ours": ours}
+    decoders = {"ours": decode_with_fairlead}
     sys.path += map(str, PEERS_PYTHON.parent.parent.glob("lib/python*/site-packages"))
     with contextlib.suppress(ImportError):
         import orjson
 
-        ways["orjson"] = lambda: [orjson.loads(line) and None for line in lines]
-    took = {name: [] for name in ways}
+        decoders["orjson"] = lambda: [orjson.loads(line) and None for line in lines]
+    durations = {name: [] for name in decoders}
     for _ in range(100):
-        for name, way in ways.items():
-            used = time.process_time_ns()
-            way()
-            took[name].append((time.process_time_ns() - used) / len(lines) / 1e3)
-    return {name: min(times) for name, times in took.items()}
+        for name, decoder in decoders.items():
+            cpu_start = time.process_time_ns()
+            decoder()
+            durations[name].append((time.process_time_ns() - cpu_start) / len(lines) / 1e3)
+    return {name: min(times) for name, times in durations.items()}
 
 
-def measured(name, port, options):
+def measure_contestant(name, port, options):
     """Return the figures of one client's process, or its error."""
     python = PEERS_PYTHON if name in PEERS else sys.executable
     counts = ["--objects", str(options.objects), "--events", str(options.events), "--timed", str(options.timed)]
     command = [python, __file__, "--only", name, "--port", port, *counts]
     try:
         completed = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, timeout=PATIENCE)
-        found = json.loads(completed.stdout)
-        delays = {row: found.pop(row) for row in ("p50 µs", "p99 µs")} if name != "overhead" else {}
+        figures = json.loads(completed.stdout)
+        delays = {row: figures.pop(row) for row in ("p50 µs", "p99 µs")} if name != "overhead" else {}
         if options.latency:
             return delays
         if not options.save:  # a thousand objects are the calmer place for them: --latency
-            found |= delays
+            figures |= delays
         if name != "overhead" and not options.quick:
-            found["import ms"] = imported(python, name)
-        return found | {"failed": ""}
+            figures["import ms"] = measure_import(python, name)
+        return figures | {"failed": ""}
     except subprocess.TimeoutExpired:
         return {"failed": f"not done after {PATIENCE} s"}
     except (subprocess.CalledProcessError, ValueError) as error:
@@ -215,7 +220,7 @@ def main():
     if options.port:
         name = options.only[0]
         run = (
-            overhead(options.port, options.objects)
+            measure_overhead(options.port, options.objects)
             if name == "overhead"
             else contest(name, options.port, options.objects, options.events, options.timed)
         )
@@ -228,7 +233,7 @@ def main():
     peers = PEERS[: 1 if options.quick else None] if PEERS_PYTHON.exists() else ()
     names = options.only or [*OURS, *peers]
     # A peer takes minutes, and is further away than the noise: once is enough for it.
-    again = [name for name in names if name in OURS] * (options.rounds - 1)
+    repeated_names = [name for name in names if name in OURS] * (options.rounds - 1)
     last = ["overhead"] if "ours" in names and not options.latency else []
     results, part = {}, bool(options.only or options.latency)
     feeder = subprocess.Popen(
@@ -236,18 +241,20 @@ def main():
     )
     try:
         port = feeder.stdout.readline().strip()
-        for name in [*again, *names, *last]:
-            found = measured(name, port, options)
-            results[name] = best(results.get(name, found), found)
-            shown = {row: round(value, 2) if isinstance(value, float) else value for row, value in found.items()}
-            print(name, shown, file=sys.stderr, flush=True)
+        for name in [*repeated_names, *names, *last]:
+            figures = measure_contestant(name, port, options)
+            results[name] = better_figures(results.get(name, figures), figures)
+            printed_figures = {
+                row: round(value, 2) if isinstance(value, float) else value for row, value in figures.items()
+            }
+            print(name, printed_figures, file=sys.stderr, flush=True)
             if options.save:
-                about = {} if options.latency else {"objects": options.objects, "versions": versions()}
+                about = {} if options.latency else {"objects": options.objects, "versions": read_peer_versions()}
                 recording.save("clients", {**about, "rows": {name: results[name]}}, partial=part)
     finally:
         feeder.terminate()
         feeder.wait()
-    decoded = {} if options.latency else decoding()
+    decoded = {} if options.latency else measure_decoding()
     if options.save and len(decoded) == 2:
         recording.save("clients", {"decoding µs": decoded}, partial=part)
     report(options, results, decoded)

@@ -67,14 +67,14 @@ async def requests(url, count):
     client = Client(transport, World())
     async with aiohttp.ClientSession() as session:
 
-        async def bare():
+        async def request_with_aiohttp():
             async with session.get(f"{url}/api/v1/namespaces/n/configmaps/a") as response:
                 msgspec.json.decode(await response.read())
 
         for name, concurrent in (("one after another", 1), (f"{CONCURRENT} at once", CONCURRENT)):
-            ours = await rate(lambda: client.get(ConfigMap, "a", "n"), concurrent, count)
-            floor = await rate(bare, concurrent, count)
-            print(f"GET, {name}: {ours:.0f} a second, {floor / ours:.2f} × the time of bare aiohttp")
+            fairlead_rate = await rate(lambda: client.get(ConfigMap, "a", "n"), concurrent, count)
+            floor = await rate(request_with_aiohttp, concurrent, count)
+            print(f"GET, {name}: {fairlead_rate:.0f} a second, {floor / fairlead_rate:.2f} × the time of bare aiohttp")
     await transport.close()
 
 

@@ -26,12 +26,12 @@ AT_ONCE = (1, 8, 16, 32, 64)
 AWAY = (0.0, 0.01)
 
 
-async def burst(open_transport, objects, at_once, away):
+async def measure_burst(open_transport, objects, at_once, latency):
     """Return the seconds until every object has its child and status, and our CPU milliseconds per object."""
     world = fl.World()
     transport = open_transport()
     client = Client(transport, world)
-    namespace = f"burst-{at_once}-{int(away * 1000)}"
+    namespace = f"burst-{at_once}-{int(latency * 1000)}"
     await client.create(fl.kind("v1", "Namespace", namespaced=False)(namespace))
     for number in range(objects):
         await client.create(Thing(f"t{number}", namespace, spec={"n": number}))
@@ -42,9 +42,13 @@ async def burst(open_transport, objects, at_once, away):
         await ctx.apply(fl.ConfigMap(obj.name, data={"n": str(obj.spec["n"])}))
         ctx.status(n=obj.spec["n"])
 
-    wire = SlowTransport(transport, world, request=(away, away), watch=(away / 2, away / 2)) if away else transport
+    transport_with_latency = (
+        SlowTransport(transport, world, request=(latency, latency), watch=(latency / 2, latency / 2))
+        if latency
+        else transport
+    )
     started, cpu = time.perf_counter(), time.process_time()
-    async with op.running(wire, world, namespaces=[namespace]) as running:
+    async with op.running(transport_with_latency, world, namespaces=[namespace]) as running:
         await running.wait_until_idle()
         seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
         assert running.failures == {}
@@ -56,13 +60,13 @@ async def measure(name, open_transport, objects):
     transport = open_transport()
     await install_missing(Client(transport, fl.World()), [Thing])
     await transport.close()
-    found = {}
-    for away in AWAY:
-        took = [await burst(open_transport, objects, at_once, away) for at_once in AT_ONCE]
-        print(f"{name:9} {away * 1000:3.0f} ms, s  " + "".join(f"{seconds:8.2f}" for seconds, _ in took))
-        print(f"{'':9} our CPU, ms" + "".join(f"{cpu:8.2f}" for _, cpu in took), flush=True)
-        found[f"{name}, {away * 1000:.0f} ms away"] = [seconds for seconds, _ in took]
-    return found
+    figures = {}
+    for latency in AWAY:
+        durations = [await measure_burst(open_transport, objects, at_once, latency) for at_once in AT_ONCE]
+        print(f"{name:9} {latency * 1000:3.0f} ms, s  " + "".join(f"{seconds:8.2f}" for seconds, _ in durations))
+        print(f"{'':9} our CPU, ms" + "".join(f"{cpu:8.2f}" for _, cpu in durations), flush=True)
+        figures[f"{name}, {latency * 1000:.0f} ms away"] = [seconds for seconds, _ in durations]
+    return figures
 
 
 async def main(objects):
@@ -79,17 +83,17 @@ async def main(objects):
     await process.stdout.readline()
     try:
         address = Cluster(f"http://127.0.0.1:{port}", None)
-        found = await measure("embedded", lambda: HttpTransport(address, StaticCredentials.token("t")), objects)
+        figures = await measure("embedded", lambda: HttpTransport(address, StaticCredentials.token("t")), objects)
     finally:
         process.kill()
         await process.wait()
     if reason := real.missing():
         print(f"not on a real server: {reason}")
-        return found
+        return figures
     with real.RealServer() as server:
-        there = Cluster(server.url, server.ca_data)
-        return found | await measure(
-            "real", lambda: HttpTransport(there, StaticCredentials.token(server.token)), objects
+        cluster = Cluster(server.url, server.ca_data)
+        return figures | await measure(
+            "real", lambda: HttpTransport(cluster, StaticCredentials.token(server.token)), objects
         )
 
 
@@ -98,6 +102,6 @@ if __name__ == "__main__":
     parser.add_argument("--objects", type=int, default=200)
     parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
     options = parser.parse_args()
-    found = asyncio.run(main(options.objects))
+    figures = asyncio.run(main(options.objects))
     if options.save:
-        recording.save("concurrency", {"objects": options.objects, "at once": AT_ONCE, "rows": found})
+        recording.save("concurrency", {"objects": options.objects, "at once": AT_ONCE, "rows": figures})

@@ -52,7 +52,7 @@ CRD = {
 }
 
 
-class Counting:
+class CountingTransport:
     """A transport that counts requests and conflicts."""
 
     def __init__(self, transport):
@@ -68,24 +68,24 @@ class Counting:
 # The ways to write; each makes one writer's writes.
 
 
-async def by_decide(client, world, mine, times, obj):
+async def by_decide(client, world, counter_name, times, obj):
     """Increment the counter with fairlead's `decide`, starting from a cached copy."""
-    writer = Writer(client, world, mine)
+    writer = Writer(client, world, counter_name)
 
     def count(draft):
         counts = draft.status["counts"]
-        counts[mine] = (counts.get(mine) or 0) + 1
+        counts[counter_name] = (counts.get(counter_name) or 0) + 1
 
     for _ in range(times):
         obj = (await decide(writer, COUNTER, obj, count)).object
 
 
-async def by_get_and_put(client, world, mine, times, obj):
+async def by_get_and_put(client, world, counter_name, times, obj):
     """Increment the counter with GET and PUT and retries, as controllers usually do."""
     for _ in range(times):
         for attempt in range(TRIES):
             obj = await client.get(COUNTER, "c", "default")
-            obj["status"]["counts"][mine] = obj["status"]["counts"].get(mine, 0) + 1
+            obj["status"]["counts"][counter_name] = obj["status"]["counts"].get(counter_name, 0) + 1
             try:
                 await client.replace(obj, subresource="status")
                 break
@@ -93,27 +93,33 @@ async def by_get_and_put(client, world, mine, times, obj):
                 await asyncio.sleep(0.01 * attempt)
 
 
-async def by_versioned_patch(client, world, mine, times, obj):
+async def by_versioned_patch(client, world, counter_name, times, obj):
     """Increment the counter with GET and a merge patch that has the resourceVersion, with the same retries."""
     for _ in range(times):
         for attempt in range(TRIES):
             obj = await client.get(COUNTER, "c", "default")
-            counts = {mine: obj["status"]["counts"].get(mine, 0) + 1}
+            counts = {counter_name: obj["status"]["counts"].get(counter_name, 0) + 1}
             patch = {"metadata": {"resourceVersion": obj.resource_version}, "status": {"counts": counts}}
             try:
                 await client.patch(
-                    COUNTER, "c", "default", patch, type=PatchType.MERGE, subresource="status", field_manager=mine
+                    COUNTER,
+                    "c",
+                    "default",
+                    patch,
+                    type=PatchType.MERGE,
+                    subresource="status",
+                    field_manager=counter_name,
                 )
                 break
             except Conflict:
                 await asyncio.sleep(0.01 * attempt)
 
 
-async def by_apply(client, world, mine, times, obj):
+async def by_apply(client, world, counter_name, times, obj):
     """Increment the counter with a forced apply, which always succeeds because it checks nothing."""
     for number in range(1, times + 1):
-        body = COUNTER("c", "default", status={"counts": {mine: number}})
-        await client.apply(body, field_manager=mine, subresource="status")
+        body = COUNTER("c", "default", status={"counts": {counter_name: number}})
+        await client.apply(body, field_manager=counter_name, subresource="status")
 
 
 WAYS = {
@@ -138,29 +144,39 @@ async def foreign_loop(client, name, subresource):
             await client.replace(obj, subresource=subresource)
 
 
-async def contend(open_transport, world, others, writers, way, name):
+async def measure_contention(open_transport, world, foreign_client, writers, write_method, name):
     """Run our writers beside foreign ones and return one row of the table."""
-    half = writers // 2
-    await others.create(COUNTER("c", "default"))
+    foreign_count = writers // 2
+    await foreign_client.create(COUNTER("c", "default"))
     seed = {"status": {"counts": {"seed": 0}}}
-    seen = await others.patch(COUNTER, "c", "default", seed, type=PatchType.MERGE, subresource="status")
-    loops = [asyncio.create_task(foreign_loop(others, f"f{n}", "status" if n % 2 else None)) for n in range(half)]
-    wires = [Counting(open_transport()) for _ in range(half)]
-    clients = [Client(wire, world) for wire in wires]
+    cached_object = await foreign_client.patch(
+        COUNTER, "c", "default", seed, type=PatchType.MERGE, subresource="status"
+    )
+    loops = [
+        asyncio.create_task(foreign_loop(foreign_client, f"f{n}", "status" if n % 2 else None))
+        for n in range(foreign_count)
+    ]
+    transports = [CountingTransport(open_transport()) for _ in range(foreign_count)]
+    clients = [Client(transport, world) for transport in transports]
     for client in clients:
         await client.served(COUNTER)  # discovery is made once, not for each write
-    before = sum(wire.requests for wire in wires)
-    await asyncio.gather(*(way(client, world, f"o{n}", WRITES // half, seen) for n, client in enumerate(clients)))
-    requests = sum(wire.requests for wire in wires) - before
+    before = sum(transport.requests for transport in transports)
+    await asyncio.gather(
+        *(
+            write_method(client, world, f"o{n}", WRITES // foreign_count, cached_object)
+            for n, client in enumerate(clients)
+        )
+    )
+    requests = sum(transport.requests for transport in transports) - before
     for loop in loops:
         loop.cancel()
     await asyncio.gather(*loops, return_exceptions=True)
-    counts = (await others.get(COUNTER, "c", "default")).status["counts"]
-    landed = sum(count for mine, count in counts.items() if mine.startswith("o"))
+    counts = (await foreign_client.get(COUNTER, "c", "default")).status["counts"]
+    landed = sum(count for counter_name, count in counts.items() if counter_name.startswith("o"))
     print(f"{writers:>7}  {name:26}{landed:>4} of {WRITES}{requests / max(landed, 1):>16.2f}", flush=True)
-    await others.delete(COUNTER, "c", "default")
-    for wire in wires:
-        await wire.transport.close()
+    await foreign_client.delete(COUNTER, "c", "default")
+    for transport in transports:
+        await transport.transport.close()
     return {"landed": landed, "requests": requests}
 
 
@@ -168,9 +184,9 @@ async def add_by_report(client, world, names, obj):
     """Add a condition with a status report, which tests the existing types but not the contents."""
     writer = Writer(client, world, "ours")
     for name in names:
-        said = StatusReport(obj.generation)
-        said.condition(name, True, "Because")
-        obj = await status.write_status(writer, COUNTER, obj, said)
+        method_name = StatusReport(obj.generation)
+        method_name.condition(name, True, "Because")
+        obj = await status.write_status(writer, COUNTER, obj, method_name)
 
 
 async def add_by_put(client, world, names, obj):
@@ -192,91 +208,100 @@ async def condition_loop(client, name):
     while True:
         count += 1
         obj = await client.get(COUNTER, "c", "default")
-        next(each for each in obj["status"]["conditions"] if each["type"] == name)["message"] = str(count)
+        next(condition for condition in obj["status"]["conditions"] if condition["type"] == name)["message"] = str(
+            count
+        )
         with suppress(Conflict):
             await client.replace(obj, subresource="status")
 
 
-async def add_conditions(open_transport, world, others):
+async def add_conditions(open_transport, world, foreign_client):
     """Add conditions with one of our writers while `foreign` others write the list."""
-    found = {}
+    figures = {}
     for writers in WRITERS:
-        theirs = [f"f{n}" for n in range(writers // 2)]
-        for said, way in (("status report", add_by_report), ("get, put, retry", add_by_put)):
-            await others.create(COUNTER("c", "default"))
-            seed = {"status": {"conditions": [{"type": name, "status": "True"} for name in theirs]}}
-            seen = await others.patch(COUNTER, "c", "default", seed, type=PatchType.MERGE, subresource="status")
-            wire = Counting(open_transport())
-            client = Client(wire, world)
+        foreign_types = [f"f{n}" for n in range(writers // 2)]
+        for method_name, write_method in (("status report", add_by_report), ("get, put, retry", add_by_put)):
+            await foreign_client.create(COUNTER("c", "default"))
+            seed = {"status": {"conditions": [{"type": name, "status": "True"} for name in foreign_types]}}
+            cached_object = await foreign_client.patch(
+                COUNTER, "c", "default", seed, type=PatchType.MERGE, subresource="status"
+            )
+            transport = CountingTransport(open_transport())
+            client = Client(transport, world)
             await client.served(COUNTER)
-            before = wire.requests
-            loops = [asyncio.create_task(condition_loop(others, name)) for name in theirs]
-            await way(client, world, [f"o{n}" for n in range(WRITES)], seen)
+            before = transport.requests
+            loops = [asyncio.create_task(condition_loop(foreign_client, name)) for name in foreign_types]
+            await write_method(client, world, [f"o{n}" for n in range(WRITES)], cached_object)
             for loop in loops:
                 loop.cancel()
             await asyncio.gather(*loops, return_exceptions=True)
-            types = {each["type"] for each in (await others.get(COUNTER, "c", "default")).status["conditions"]}
-            landed, requests = len(types) - len(theirs), wire.requests - before
+            types = {
+                condition["type"]
+                for condition in (await foreign_client.get(COUNTER, "c", "default")).status["conditions"]
+            }
+            landed, requests = len(types) - len(foreign_types), transport.requests - before
             print(
-                f"{len(theirs):>7}  {said:26}{landed:>4} of {WRITES}{requests / max(landed, 1):>16.2f}",
+                f"{len(foreign_types):>7}  {method_name:26}{landed:>4} of {WRITES}{requests / max(landed, 1):>16.2f}",
                 flush=True,
             )
-            found[f"{len(theirs)} {said}"] = {"landed": landed, "requests": requests}
-            await others.delete(COUNTER, "c", "default")
-            await wire.transport.close()
-    return found
+            figures[f"{len(foreign_types)} {method_name}"] = {"landed": landed, "requests": requests}
+            await foreign_client.delete(COUNTER, "c", "default")
+            await transport.transport.close()
+    return figures
 
 
-async def label_between(open_transport, world, others):
+async def label_between(open_transport, world, foreign_client):
     """Measure a status write after another client labelled the object, beside a PUT with a resourceVersion."""
 
-    async def write_status(client, seen):
-        said = StatusReport(seen.generation)
-        said.condition("Ready", True, "Because")
-        await status.write_status(Writer(client, world, "ours"), COUNTER, seen, said)
+    async def write_status(client, cached_object):
+        method_name = StatusReport(cached_object.generation)
+        method_name.condition("Ready", True, "Because")
+        await status.write_status(Writer(client, world, "ours"), COUNTER, cached_object, method_name)
 
-    async def put(client, seen):
-        seen["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}
+    async def put(client, cached_object):
+        cached_object["status"] = {"conditions": [{"type": "Ready", "status": "True"}]}
         with suppress(Conflict):
-            await client.replace(seen, subresource="status")
+            await client.replace(cached_object, subresource="status")
 
-    found = {}
-    for name, way in (("status report", write_status), ("versioned put of the copy at hand", put)):
-        wire = Counting(open_transport())
-        client = Client(wire, world)
+    figures = {}
+    for name, write_method in (("status report", write_status), ("versioned put of the copy at hand", put)):
+        transport = CountingTransport(open_transport())
+        client = Client(transport, world)
         await client.served(COUNTER)
-        before = wire.requests
+        before = transport.requests
         for number in range(LABELLED):
-            seen = await others.create(COUNTER(f"l{number}", "default"))
+            cached_object = await foreign_client.create(COUNTER(f"l{number}", "default"))
             label = {"metadata": {"labels": {"theirs": "x"}}}
-            await others.patch(COUNTER, seen.name, "default", label, type=PatchType.MERGE)
-            await way(client, seen)
-            await others.delete(COUNTER, seen.name, "default")
-        print(f"{name:34}{wire.refused:>4} conflicts, {wire.requests - before} requests", flush=True)
-        found[name] = {"conflicts": wire.refused, "requests": wire.requests - before}
-        await wire.transport.close()
-    return found
+            await foreign_client.patch(COUNTER, cached_object.name, "default", label, type=PatchType.MERGE)
+            await write_method(client, cached_object)
+            await foreign_client.delete(COUNTER, cached_object.name, "default")
+        print(f"{name:34}{transport.refused:>4} conflicts, {transport.requests - before} requests", flush=True)
+        figures[name] = {"conflicts": transport.refused, "requests": transport.requests - before}
+        await transport.transport.close()
+    return figures
 
 
 async def measure(open_transport, world):
     foreign = open_transport()
-    others = Client(foreign, world, user_agent="others")
+    foreign_client = Client(foreign, world, user_agent="others")
     with suppress(AlreadyExists):
-        await others.create(CRD)
+        await foreign_client.create(CRD)
     while True:
         with suppress(ApiError, LookupError):
-            await others.list(COUNTER, "default")
+            await foreign_client.list(COUNTER, "default")
             break
         await asyncio.sleep(0.1)
     print(f"{'writers':>7}  {'way':26}{'landed':>10}{'requests each':>16}")
     rows = {}
     for writers in WRITERS:
-        for name, way in WAYS.items():
-            rows[f"{writers} {name}"] = await contend(open_transport, world, others, writers, way, name)
+        for name, write_method in WAYS.items():
+            rows[f"{writers} {name}"] = await measure_contention(
+                open_transport, world, foreign_client, writers, write_method, name
+            )
     print("\nothers   conditions added by one of ours beside writers of that list")
-    added = await add_conditions(open_transport, world, others)
+    added = await add_conditions(open_transport, world, foreign_client)
     print(f"\n{LABELLED} objects, each labelled by someone between our look and our write of its status")
-    labelled = await label_between(open_transport, world, others)
+    labelled = await label_between(open_transport, world, foreign_client)
     await foreign.close()
     return {"contended": rows, "added": added, "labelled": labelled}
 
@@ -298,15 +323,17 @@ def main():
         servers.add_argument(f"--{name}", dest="only", action="store_const", const=name, help="on that server alone")
     parser.add_argument("--save", action="store_true", help="write the section of docs/benchmarks.md")
     options = parser.parse_args()
-    found = {}
+    figures = {}
     for name in [options.only] if options.only else ["embedded", "real"]:
         if name == "real" and (reason := missing()):
             print(f"the real server is left out: {reason}")
             continue
         print(f"\n{name}")
-        found[name] = asyncio.run(on(name))
+        figures[name] = asyncio.run(on(name))
     if options.save:
-        recording.save("contention", {"writes": WRITES, "objects": LABELLED, "rows": found}, partial=bool(options.only))
+        recording.save(
+            "contention", {"writes": WRITES, "objects": LABELLED, "rows": figures}, partial=bool(options.only)
+        )
         report.main()
 
 

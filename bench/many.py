@@ -14,7 +14,7 @@ import socket
 import time
 
 import report
-from support.server_pair import UNCHECKED, pair
+from support.server_pair import UNCHECKED, start_servers
 
 from fairlead.testing.real import VERSION
 from support import recording
@@ -37,23 +37,23 @@ class Connection:
         self.socket.sendall(head.encode() + b"\r\n\r\n" + body)
 
     def answer(self):
-        got = self.until(b"\r\n\r\n")
-        head, _, body = got.partition(b"\r\n\r\n")
-        assert head.split()[1] in (b"200", b"201"), got
+        received_bytes = self.until(b"\r\n\r\n")
+        head, _, body = received_bytes.partition(b"\r\n\r\n")
+        assert head.split()[1] in (b"200", b"201"), received_bytes
         length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
-        left = int(length.split(b":")[1]) - len(body)
-        while left > 0:
-            left -= len(self.received(left))
+        remaining = int(length.split(b":")[1]) - len(body)
+        while remaining > 0:
+            remaining -= len(self.received(remaining))
 
     def until(self, end):
         """Read until `end` has arrived, and return everything that was read."""
-        got = b""
-        while end not in got:
-            got += self.received(65536)
-        return got
+        received_bytes = b""
+        while end not in received_bytes:
+            received_bytes += self.received(65536)
+        return received_bytes
 
-    def received(self, most):
-        if chunk := self.socket.recv(most):
+    def received(self, maximum):
+        if chunk := self.socket.recv(maximum):
             return chunk
         raise ConnectionError("the server closed the connection")
 
@@ -77,23 +77,23 @@ def create(connections, indexes):
     return len(bodies) / (time.perf_counter() - start)
 
 
-def listed(served):
+def measure_list(served):
     """List all objects in pages. Return the seconds and the number of objects."""
     host, port = served.url.removeprefix("https://").split(":")
     connection = http.client.HTTPSConnection(host, int(port), context=UNCHECKED)
-    start, token, seen = time.perf_counter(), "", 0
+    start, token, listed_count = time.perf_counter(), "", 0
     while True:
         path = f"{MAPS}?limit=500" + (f"&continue={token}" if token else "")
         connection.request("GET", path, headers={"Authorization": f"Bearer {served.token}"})
         body = connection.getresponse().read()
         page = json.loads(body)
-        seen += len(page["items"])
+        listed_count += len(page["items"])
         token = page["metadata"].get("continue", "")
         if not token:
-            return time.perf_counter() - start, seen
+            return time.perf_counter() - start, listed_count
 
 
-def watch(served, version, expected, ready, done):
+def watch(served, version, expected, ready, finished_at):
     """Run watchers that count events until all events have arrived."""
     selector, counts, last = selectors.DefaultSelector(), {}, {}
     for _ in range(WATCHERS):
@@ -103,8 +103,8 @@ def watch(served, version, expected, ready, done):
         selector.register(connection.socket, selectors.EVENT_READ)
         counts[connection.socket], last[connection.socket] = 0, b""
     ready.set()
-    left = WATCHERS
-    while left:
+    remaining = WATCHERS
+    while remaining:
         for key, _ in selector.select():
             sock = key.fileobj
             try:
@@ -115,25 +115,25 @@ def watch(served, version, expected, ready, done):
                 pass
             if counts[sock] >= expected:
                 selector.unregister(sock)
-                left -= 1
-    done.value = time.perf_counter()
+                remaining -= 1
+    finished_at.value = time.perf_counter()
 
 
-def events(served, objects, sample):
+def measure_events(served, objects, sample):
     """Write objects over one connection. Return the events per second that were delivered to all watchers."""
     version = json.loads(served.send("GET", f"{MAPS}?limit=1"))["metadata"]["resourceVersion"]
-    ready, done = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
-    reader = multiprocessing.Process(target=watch, args=(served, version, sample, ready, done), daemon=True)
+    ready, finished_at = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
+    reader = multiprocessing.Process(target=watch, args=(served, version, sample, ready, finished_at), daemon=True)
     reader.start()
     ready.wait(PATIENCE)
     start = time.perf_counter()
     create([Connection(served)], range(objects, objects + sample))
     reader.join(PATIENCE)
-    assert done.value, "not all events came"
-    return sample * WATCHERS / (done.value - start)
+    assert finished_at.value, "not all events came"
+    return sample * WATCHERS / (finished_at.value - start)
 
 
-class Found(dict):
+class PrintedFigures(dict):
     """Prints each figure when it is measured, because a run with 100,000 objects takes minutes."""
 
     def __init__(self, served):
@@ -151,22 +151,22 @@ class Found(dict):
 
 
 def measured(served, objects):
-    found, empty = Found(served), served.memory()
-    one, more = [Connection(served)], [Connection(served) for _ in range(SIDE_BY_SIDE)]
+    figures, empty = PrintedFigures(served), served.memory()
+    one_connection, many_connections = [Connection(served)], [Connection(served) for _ in range(SIDE_BY_SIDE)]
     sample = min(SAMPLE, objects // 2)
-    found.rate("creates one at a time", sample, lambda: create(one, range(sample)))
-    rest = range(sample, objects)
-    found.rate("creates eight at a time", len(rest), lambda: create(more, rest))
+    figures.rate("creates one at a time", sample, lambda: create(one_connection, range(sample)))
+    remaining_indexes = range(sample, objects)
+    figures.rate("creates eight at a time", len(remaining_indexes), lambda: create(many_connections, remaining_indexes))
     full = served.memory()
-    found.report("memory, MB", full)
-    found.report("memory per object, kB", (full - empty) / objects * 1024)
+    figures.report("memory, MB", full)
+    figures.report("memory per object, kB", (full - empty) / objects * 1024)
     before = served.processor()
-    seconds, seen = listed(served)
-    assert seen == objects
-    found.report("list in pages of 500, s", seconds)
-    found.report("list in pages of 500, processor s", served.processor() - before)
-    found.rate(f"events to {WATCHERS} watchers", sample * WATCHERS, lambda: events(served, objects, sample))
-    return found
+    seconds, listed_count = measure_list(served)
+    assert listed_count == objects
+    figures.report("list in pages of 500, s", seconds)
+    figures.report("list in pages of 500, processor s", served.processor() - before)
+    figures.rate(f"events to {WATCHERS} watchers", sample * WATCHERS, lambda: measure_events(served, objects, sample))
+    return figures
 
 
 def main():
@@ -174,10 +174,10 @@ def main():
     parser.add_argument("--objects", type=int, default=100_000)
     parser.add_argument("--save", action="store_true", help="write the section of docs/benchmarks.md")
     options = parser.parse_args()
-    with pair() as servers:
-        found = {served.name: measured(served, options.objects) for served in servers}
+    with start_servers() as servers:
+        figures = {served.name: measured(served, options.objects) for served in servers}
     if options.save:
-        recording.save("many", {"objects": options.objects, "version": VERSION, "rows": found})
+        recording.save("many", {"objects": options.objects, "version": VERSION, "rows": figures})
         report.main()
 
 

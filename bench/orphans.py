@@ -36,19 +36,24 @@ async def main(options):
         transport.requests.clear()
     started = time.perf_counter()
     plan = await harness.plan(grace=0.0)
-    took = time.perf_counter() - started
+    seconds = time.perf_counter() - started
     upstream = Counter(
         path.split("?")[0] for transport in harness.upstream_transports.values() for _, path, _ in transport.requests
     )
-    below = len(harness.downstream_transport.requests)
+    downstream_requests = len(harness.downstream_transport.requests)
     tracemalloc.start()
     await harness.plan(grace=0.0)
     _, peak = tracemalloc.get_traced_memory()
-    print(f"{routes} routes over {clusters} upstream clusters: {len(plan.of(State.ORPHAN))} orphans in {took:.2f} s")
-    print(f"requests: {below} downstream, {upstream.total() / clusters:.1f} for each upstream cluster")
+    print(f"{routes} routes over {clusters} upstream clusters: {len(plan.of(State.ORPHAN))} orphans in {seconds:.2f} s")
+    print(f"requests: {downstream_requests} downstream, {upstream.total() / clusters:.1f} for each upstream cluster")
     print(f"memory at the peak of a pass: {peak / 2**20:.0f} MiB, the embedded servers' own work for it included")
     if options.save:
-        rows = {"s": took, "downstream": below, "upstream": upstream.total() / clusters, "MiB": peak / 2**20}
+        rows = {
+            "s": seconds,
+            "downstream": downstream_requests,
+            "upstream": upstream.total() / clusters,
+            "MiB": peak / 2**20,
+        }
         recording.save("orphans", {"routes": routes, "clusters": clusters, "rows": rows})
 
 

@@ -22,13 +22,18 @@ PLOTS = PAGE.parent / "benchmarks"
 def suite(result):
     rows = result["rows"]
     body = [
-        [name, number(row["wall s"]), number(row["CPU s"]), f"{row['passed']}" + (f", {wrong} failed" if wrong else "")]
+        [
+            name,
+            number(row["wall s"]),
+            number(row["CPU s"]),
+            f"{row['passed']}" + (f", {failed_count} failed" if failed_count else ""),
+        ]
         for name, row in rows.items()
-        for wrong in [row.get("failed", 0)]
+        for failed_count in [row.get("failed", 0)]
     ]
     if len(rows) == 2:
-        both = [rows["real"][what] / rows["embedded"][what] for what in ("wall s", "CPU s")]
-        body.append(["ratio", *(f"{one:.1f}×" for one in both), ""])
+        ratios = [rows["real"][what] / rows["embedded"][what] for what in ("wall s", "CPU s")]
+        body.append(["ratio", *(f"{ratio:.1f}×" for ratio in ratios), ""])
     intro = f"{describe_run(result)} `{result['part']}`, once with each server."
     return f"{intro}\n\n{table(['', 'wall s', 'CPU s', 'tests'], body)}"
 
@@ -67,7 +72,7 @@ def _contended(servers):
 
 def concurrency(result):
     limits = [str(number) for number in result["at once"]]
-    body = [[what, *(f"{took:.2f}" for took in times)] for what, times in result["rows"].items()]
+    body = [[what, *(f"{seconds:.2f}" for seconds in times)] for what, times in result["rows"].items()]
     return f"{describe_run(result)} {result['objects']} objects.\n\n{table(['concurrent reconciles', *limits], body)}"
 
 

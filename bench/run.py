@@ -49,13 +49,13 @@ def run(name, arguments, seconds):
         process.wait()
 
 
-def ended(*_):
+def raise_keyboard_interrupt(*_):
     """Raise KeyboardInterrupt for a signal that ends the process, so that child processes are stopped."""
     raise KeyboardInterrupt
 
 
 def main():
-    signal.signal(signal.SIGTERM, ended)
+    signal.signal(signal.SIGTERM, raise_keyboard_interrupt)
     try:
         measure()
     except KeyboardInterrupt:
@@ -69,25 +69,29 @@ def measure():
     parser.add_argument("--quick", action="store_true", help="smaller numbers, nothing kept")
     parser.add_argument("--only", choices=sorted({name for name, *_ in RUNS}), help="one of them")
     options = parser.parse_args()
-    chosen = [one for one in RUNS if options.only in (None, one[0]) and not (options.quick and one[3] is None)]
-    whole = sum(minutes for _, _, minutes, _ in chosen)
+    chosen = [
+        benchmark
+        for benchmark in RUNS
+        if options.only in (None, benchmark[0]) and not (options.quick and benchmark[3] is None)
+    ]
+    total_minutes = sum(minutes for _, _, minutes, _ in chosen)
     print(
-        f"at most {QUICKLY} s in all" if options.quick else f"about {whole} minutes in all, on two idle cores",
+        f"at most {QUICKLY} s in all" if options.quick else f"about {total_minutes} minutes in all, on two idle cores",
         flush=True,
     )
     failed, end = [], time.monotonic() + QUICKLY
     for number, (name, arguments, minutes, quickly) in enumerate(chosen, 1):
         expected, seconds = f"about {minutes} min", minutes * 60 * PATIENCE
         if options.quick:
-            left = end - time.monotonic() - LEAST * (len(chosen) - number)
-            arguments, seconds = quickly, max(LEAST, min(QUICKLY // 4, round(left)))
+            seconds_left = end - time.monotonic() - LEAST * (len(chosen) - number)
+            arguments, seconds = quickly, max(LEAST, min(QUICKLY // 4, round(seconds_left)))
             expected = f"at most {seconds} s"
         print(f"\n== {number} of {len(chosen)}: bench/{name} {' '.join(arguments)} ({expected})", flush=True)
         started = time.monotonic()
-        wrong = run(name, arguments, seconds)
-        print(f"== {wrong or 'done'} ({time.monotonic() - started:.0f} s)", flush=True)
-        if wrong:
-            failed.append(f"{name} {wrong}")
+        error = run(name, arguments, seconds)
+        print(f"== {error or 'done'} ({time.monotonic() - started:.0f} s)", flush=True)
+        if error:
+            failed.append(f"{name} {error}")
     if not options.quick and subprocess.run([sys.executable, HERE / "report.py"], check=False).returncode:
         failed.append("report.py left sections as they were")
     if failed:

@@ -20,7 +20,7 @@ Greeting = fl.kind("bench.example.com/v1", "Greeting")
 ROUNDS, EVENTS = 5, 300
 
 
-class Counting:
+class CountingTransport:
     """A transport that counts requests, without watches."""
 
     def __init__(self, inner):
@@ -41,7 +41,7 @@ async def main(objects):
     world = fl.World()
     server = Server(world)
     client = Client(server.transport(), world)
-    wire = Counting(server.transport())
+    transport = CountingTransport(server.transport())
     await install_missing(client, [Greeting])
     for number in range(objects):
         await client.create(Greeting(f"hello-{number}", "default", spec={"who": "world", "turn": 0}))
@@ -56,9 +56,9 @@ async def main(objects):
             del seen[obj.spec["turn"]]
         await ctx.apply(fl.ConfigMap(obj.name, data={"text": f"Hello, {obj.spec['who']}"}))
 
-    async with op.running(wire, world) as running:
+    async with op.running(transport, world) as running:
         await running.wait_until_idle()
-        wire.requests = 0
+        transport.requests = 0
         rates = []
         for _ in range(ROUNDS):
             passes.clear()
@@ -67,18 +67,19 @@ async def main(objects):
             await running.wait_until_idle()
             rates.append(len(passes) / (time.process_time() - started))
         print(
-            f"passes with nothing to do      {statistics.median(rates):8.0f} a second of CPU, {wire.requests} requests"
+            f"passes with nothing to do      {statistics.median(rates):8.0f} a second of CPU, "
+            f"{transport.requests} requests"
         )
         floor = await floor_rate(client, objects)
         print(f"floor: decode two, one turn    {floor:8.0f} a second of CPU ({floor / statistics.median(rates):.1f}x)")
 
         delays = []
-        for turn in range(1, EVENTS + 1):
-            seen[turn] = asyncio.get_running_loop().create_future()
+        for round_number in range(1, EVENTS + 1):
+            seen[round_number] = asyncio.get_running_loop().create_future()
             sent = time.perf_counter()
-            reached = seen[turn]
-            name = f"hello-{turn % objects}"
-            await client.patch(Greeting, name, "default", {"spec": {"turn": turn}}, type=PatchType.MERGE)
+            reached = seen[round_number]
+            name = f"hello-{round_number % objects}"
+            await client.patch(Greeting, name, "default", {"spec": {"turn": round_number}}, type=PatchType.MERGE)
             delays.append((await reached - sent) * 1e3)
             await running.wait_until_idle()
         delays.sort()

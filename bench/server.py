@@ -47,7 +47,7 @@ def deployment(items, number):
     ).encode()
 
 
-async def applied(transport, path, bodies):
+async def measure_applies(transport, path, bodies):
     """Return the CPU seconds of these applies, sent one after another."""
     start = time.process_time()
     for body in bodies:
@@ -63,31 +63,31 @@ async def main():
     json_headers = {**APPLY, "Content-Type": "application/json"}
     namespace = b'{"metadata": {"name": "bench"}}'
     await transport.request(HttpRequest("POST", "/api/v1/namespaces", headers=json_headers, body=namespace))
-    await applied(transport, CONFIG_MAP, [config_map(-n) for n in range(200)])
+    await measure_applies(transport, CONFIG_MAP, [config_map(-n) for n in range(200)])
     bodies = [config_map(n) for n in range(APPLIES)]
-    changing = min([await applied(transport, CONFIG_MAP, bodies) for _ in range(ROUNDS)])
-    unchanged = min([await applied(transport, CONFIG_MAP, [bodies[-1]] * APPLIES) for _ in range(ROUNDS)])
+    changing = min([await measure_applies(transport, CONFIG_MAP, bodies) for _ in range(ROUNDS)])
+    unchanged = min([await measure_applies(transport, CONFIG_MAP, [bodies[-1]] * APPLIES) for _ in range(ROUNDS)])
     print(f"ten-key ConfigMap: {APPLIES / changing:,.0f} applies a second that change something (at least 2,500)")
     print(f"                   {APPLIES / unchanged:,.0f} that change nothing (at least 5,000)")
-    found = {
+    figures = {
         "applies that change something, a second": (APPLIES / changing, 2_500),
         "applies that change nothing, a second": (APPLIES / unchanged, 5_000),
     }
     for items in (100, 1_000, 2_000):
         path = f"/apis/apps/v1/namespaces/bench/deployments/d{items}"
-        spent = [await applied(transport, path, [deployment(items, n)]) for n in range(1 + 2 * ROUNDS)]
+        spent = [await measure_applies(transport, path, [deployment(items, n)]) for n in range(1 + 2 * ROUNDS)]
         print(f"{items:5,} keyed items: {min(spent[1:]) * 1e3:5.1f} ms an apply that changes all of them")
-        found[f"an apply that changes {items:,} keyed items, ms"] = (min(spent[1:]) * 1e3, KEYED.get(items))
+        figures[f"an apply that changes {items:,} keyed items, ms"] = (min(spent[1:]) * 1e3, KEYED.get(items))
     if "--profile" in sys.argv:
         profile = cProfile.Profile()
         profile.enable()
-        await applied(transport, CONFIG_MAP, bodies)
+        await measure_applies(transport, CONFIG_MAP, bodies)
         profile.disable()
         pstats.Stats(profile).sort_stats("tottime").print_stats(20)
-    return found
+    return figures
 
 
-def started(code):
+def measure_start(code):
     """Return the milliseconds of the fastest of a few starts, each in a new process."""
     return min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(ROUNDS)) * 1e3
 
@@ -95,7 +95,7 @@ def started(code):
 def start_up():
     ready = "s = time.perf_counter(); Server(World()); print(time.perf_counter() - s)"
     imports = "from fairlead.api.world import World; from fairlead.server.app import Server"
-    inside = started(f"import time; {imports}; {ready}")
+    inside = measure_start(f"import time; {imports}; {ready}")
     print(f"ready in-process in {inside:.0f} ms (under 50)")
     times, before = [], resource.getrusage(resource.RUSAGE_CHILDREN)
     for _ in range(STARTS):
@@ -103,7 +103,7 @@ def start_up():
         with subprocess.Popen(
             [sys.executable, "-m", "fairlead", "serve"], stdout=subprocess.PIPE, text=True
         ) as process:
-            asked(process.stdout.readline().removeprefix("serving on https://").strip())
+            check_readiness(process.stdout.readline().removeprefix("serving on https://").strip())
             times.append(time.perf_counter() - start)
             process.terminate()
             process.stdout.read()
@@ -122,7 +122,7 @@ def start_up():
     }
 
 
-def asked(host):
+def check_readiness(host):
     """Request the readiness of a server."""
     connection = http.client.HTTPSConnection(host, context=UNCHECKED)
     connection.request("GET", "/readyz")
@@ -131,6 +131,6 @@ def asked(host):
 
 
 if __name__ == "__main__":
-    found = asyncio.run(main()) | start_up()
+    figures = asyncio.run(main()) | start_up()
     if "--save" in sys.argv:
-        recording.save("server", {"rows": found})
+        recording.save("server", {"rows": figures})

@@ -12,8 +12,8 @@ import statistics
 import time
 from contextlib import ExitStack
 
-from many import MAPS, Connection, config_map, listed
-from support.server_pair import Clock, Served, embedded
+from many import MAPS, Connection, config_map, measure_list
+from support.server_pair import Clock, RunningServer, embedded
 
 from fairlead.testing.real import VERSION, RealServer, missing
 from support import recording
@@ -27,89 +27,91 @@ VERBS = {
 }
 
 
-def body(verb, index, turn):
+def body(verb, index, round_number):
     obj = json.loads(config_map(index))
-    obj["data"]["turn"] = f"{verb} {turn}"
+    obj["data"]["turn"] = f"{verb} {round_number}"
     if verb == "merge patch":
         return {"data": {"turn": obj["data"]["turn"]}}
     return obj | {"apiVersion": "v1", "kind": "ConfigMap"} if verb != "delete" else {}
 
 
-def write(connections, verb, indexes, turn):
+def write(connections, verb, indexes, round_number):
     """Send one write per object over all connections concurrently. Return the seconds it took."""
     method, media, path = VERBS[verb]
-    made = [(MAPS + path.format(name=f"c{n:06}"), json.dumps(body(verb, n, turn)).encode()) for n in indexes]
-    sent, started = [], time.perf_counter()
-    for where, content in made:
+    requests = [
+        (MAPS + path.format(name=f"c{n:06}"), json.dumps(body(verb, n, round_number)).encode()) for n in indexes
+    ]
+    sent, started_at = [], time.perf_counter()
+    for full_path, content in requests:
         connection = connections[len(sent) % len(connections)]
         if len(sent) >= len(connections):
             connection.answer()
-        connection.send(method, where, content, media)
+        connection.send(method, full_path, content, media)
         sent.append(connection)
     for connection in sent[-len(connections) :]:
         connection.answer()
-    return time.perf_counter() - started
+    return time.perf_counter() - started_at
 
 
-def rates(served, writes):
+def measure_rates(served, writes):
     """Return the writes per second of each verb, and the server's CPU milliseconds per write."""
-    found, clock = {}, Clock(*served.pids)
+    figures, clock = {}, Clock(*served.pids)
     for width in (1, 16):
         connections = [Connection(served) for _ in range(width)]
         for verb in VERBS:
-            used = clock.cpu()
-            found[f"{verb}, {width} connection{'s' * (width > 1)}"] = {
+            cpu_seconds = clock.cpu()
+            figures[f"{verb}, {width} connection{'s' * (width > 1)}"] = {
                 "a second": writes / write(connections, verb, range(writes), width),
-                "server CPU ms": (clock.cpu() - used) / writes * 1e3,
+                "server CPU ms": (clock.cpu() - cpu_seconds) / writes * 1e3,
             }
-    return found
+    return figures
 
 
-def latency(served, events):
+def measure_latency(served, events):
     """Return the milliseconds from sending a write to receiving its event."""
-    writer, watcher, took = Connection(served), Connection(served), []
+    writer, watcher, durations = Connection(served), Connection(served), []
     write([writer], "create", [0], 0)
     version = json.loads(served.send("GET", MAPS))["metadata"]["resourceVersion"]
     watcher.send("GET", f"{MAPS}?watch=1&resourceVersion={version}")
     watcher.until(b"\r\n\r\n")
-    for turn in range(events):
-        started = time.perf_counter()
-        content = json.dumps(body("merge patch", 0, turn)).encode()
+    for round_number in range(events):
+        started_at = time.perf_counter()
+        content = json.dumps(body("merge patch", 0, round_number)).encode()
         writer.send("PATCH", f"{MAPS}/c000000", content, VERBS["merge patch"][1])
         watcher.until(b"}\n")
-        took.append((time.perf_counter() - started) * 1e3)
+        durations.append((time.perf_counter() - started_at) * 1e3)
         writer.answer()
     write([writer], "delete", [0], 0)
-    cut = statistics.quantiles(took, n=100)
+    cut = statistics.quantiles(durations, n=100)
     return {"p50": cut[49], "p99": cut[98]}
 
 
 def measured(served, objects, writes, events):
     served.send("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
-    clock, found = Clock(*served.pids), {"memory at rest MB": served.memory()}
-    found["writes"] = rates(served, writes)
-    found["write to event ms"] = latency(served, events)
+    clock, figures = Clock(*served.pids), {"memory at rest MB": served.memory()}
+    figures["writes"] = measure_rates(served, writes)
+    figures["write to event ms"] = measure_latency(served, events)
     write([Connection(served) for _ in range(16)], "create", range(objects), 0)
-    used = clock.cpu()
-    seconds, seen = listed(served)
-    assert seen == objects, seen
-    return found | {
+    cpu_seconds = clock.cpu()
+    seconds, listed_count = measure_list(served)
+    assert listed_count == objects, listed_count
+    return figures | {
         f"list of {objects:,} s": seconds,
-        f"list of {objects:,} CPU s": clock.cpu() - used,
+        f"list of {objects:,} CPU s": clock.cpu() - cpu_seconds,
         f"memory with {objects:,} MB": served.memory(),
     }
 
 
-def started(start, times):
+def measure_start(start, times):
     """Return the seconds of the fastest of several starts, and the server of the last start, which keeps running."""
-    took = []
-    for turn in range(times):
-        stack, begun = ExitStack(), time.perf_counter()
+    durations = []
+    for round_number in range(times):
+        stack, started_at = ExitStack(), time.perf_counter()
         server = stack.enter_context(start())
-        took.append(time.perf_counter() - begun)
-        if turn < times - 1:
+        durations.append(time.perf_counter() - started_at)
+        if round_number < times - 1:
             stack.close()
-    return min(took), server, stack
+    return min(durations), server, stack
 
 
 def main():
@@ -122,13 +124,13 @@ def main():
     if reason:
         print(f"the real pair is left out: {reason}")
     for name, start in {"embedded": embedded, **({} if reason else {"real": RealServer})}.items():
-        ready, server, stack = started(start, times)
+        ready, server, stack = measure_start(start, times)
         with stack:
-            served = server if name == "embedded" else Served.of(server)
-            found = {"ready s": ready, **measured(served, objects, writes, events)}
-        print(f"{name}\n{json.dumps(found, indent=1)}", flush=True)
+            served = server if name == "embedded" else RunningServer.of(server)
+            figures = {"ready s": ready, **measured(served, objects, writes, events)}
+        print(f"{name}\n{json.dumps(figures, indent=1)}", flush=True)
         if options.save:
-            recording.save("servers", {"objects": objects, "version": VERSION, "rows": {name: found}})
+            recording.save("servers", {"objects": objects, "version": VERSION, "rows": {name: figures}})
 
 
 if __name__ == "__main__":

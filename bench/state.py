@@ -23,34 +23,34 @@ WRITERS = (1, 16, 128)
 
 async def create(server, writers, count, prefix):
     """Return the writes per second, and the median and 99th percentile of a write in milliseconds."""
-    api, left, took = server.transport(), iter(range(count)), []
+    api, indexes, durations = server.transport(), iter(range(count)), []
 
     async def write():
-        for number in left:
+        for number in indexes:
             body = json.dumps({"metadata": {"name": f"{prefix}-{number}"}, "data": {"text": "x" * 200}}).encode()
-            begun = time.perf_counter()
-            reply = await api.request(HttpRequest("POST", MAPS, body=body))
-            took.append(time.perf_counter() - begun)
-            assert reply.status == 201, reply.body
+            started_at = time.perf_counter()
+            response = await api.request(HttpRequest("POST", MAPS, body=body))
+            durations.append(time.perf_counter() - started_at)
+            assert response.status == 201, response.body
 
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     await asyncio.gather(*(write() for _ in range(writers)))
-    elapsed = time.perf_counter() - begun
-    return count / elapsed, statistics.median(took) * 1e3, statistics.quantiles(took, n=100)[98] * 1e3
+    elapsed = time.perf_counter() - started_at
+    return count / elapsed, statistics.median(durations) * 1e3, statistics.quantiles(durations, n=100)[98] * 1e3
 
 
 def fsync(folder, rounds=200):
     """Return the milliseconds of one small write with fsync."""
     path = folder / "probe"
-    took = []
+    durations = []
     with path.open("wb", buffering=0) as file:
         for _ in range(rounds):
-            begun = time.perf_counter()
+            started_at = time.perf_counter()
             file.write(b"x" * 4096)
             os.fsync(file.fileno())
-            took.append(time.perf_counter() - begun)
+            durations.append(time.perf_counter() - started_at)
     path.unlink()
-    return statistics.median(took) * 1e3
+    return statistics.median(durations) * 1e3
 
 
 def main(directory, objects):
@@ -62,20 +62,22 @@ def main(directory, objects):
             for name, options in (("memory", {}), ("directory", {"data": folder / f"d{writers}"})):
                 server = Server(**options)
                 asyncio.run(create(server, writers, 200, "warm"))
-                rate, median, most = asyncio.run(create(server, writers, 2000, "bench"))
+                rate, median, percentile_99 = asyncio.run(create(server, writers, 2000, "bench"))
                 server.close()
-                print(f"{writers:8} {name:12} {rate:9.0f} {median:10.2f} {most:8.2f}")
+                print(f"{writers:8} {name:12} {rate:9.0f} {median:10.2f} {percentile_99:8.2f}")
         data = folder / "restart"
         server = Server(data=data)
         asyncio.run(create(server, 128, objects, "kept"))
         server.close()
         size = sum(path.stat().st_size for path in data.iterdir()) / 1e6
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         Server(data=data).close()
-        print(f"\na restart with {objects} objects: {time.perf_counter() - begun:.2f} s, {size:.1f} MB on the disk")
-        begun = time.perf_counter()
+        print(
+            f"\na restart with {objects} objects: {time.perf_counter() - started_at:.2f} s, {size:.1f} MB on the disk"
+        )
+        started_at = time.perf_counter()
         Server()
-        print(f"a start in memory: {time.perf_counter() - begun:.3f} s")
+        print(f"a start in memory: {time.perf_counter() - started_at:.3f} s")
 
 
 if __name__ == "__main__":

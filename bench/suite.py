@@ -22,16 +22,16 @@ def run(name):
         command, cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False
     ).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    counts = {what: int(count) for count, what in re.findall(r"(\d+) (passed|failed|error)", output[-400:])}
+    counts = {outcome: int(count) for count, outcome in re.findall(r"(\d+) (passed|failed|error)", output[-400:])}
     if "passed" not in counts:
         sys.exit(f"no test ran:\n{output[-3000:]}")
-    if wrong := sum(counts.values()) - counts["passed"]:
+    if failed_count := sum(counts.values()) - counts["passed"]:
         print(output[-3000:])
     return {
         "wall s": time.perf_counter() - started,
         "CPU s": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
         "passed": counts["passed"],
-        "failed": wrong,
+        "failed": failed_count,
     }
 
 

@@ -20,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from support.server_pair import Clock, Served, embedded
+from support.server_pair import Clock, RunningServer, embedded
 
 import fairlead as fl
 from fairlead.api.errors import ApiError, Conflict, NotFound
@@ -64,29 +64,31 @@ CRD = {
 CLOUDCOIL = "its controllers came with 0.8, which needs Python 3.14"
 
 
-def programs(wanted):
+def programs(selected_prefix):
     """Build the selected programs. Return their commands for a namespace, and the reasons why others cannot run."""
     pages_go, pages_rust = BUILT / "pages-go", BUILT / "rust/release/pages"
-    found = {
+    figures = {
         "fairlead": lambda ns: [sys.executable, "-m", "fairlead", "run", PEERS / "ours.py", "-n", ns],
         "controller-runtime, CreateOrUpdate": lambda ns: [pages_go, "-namespace", ns],
         "controller-runtime, apply": lambda ns: [pages_go, "-apply", "-namespace", ns],
         "kube-rs, apply": lambda ns: [pages_rust, ns],
         "kopf, lightkube's apply": lambda ns: [PEERS_BIN / "kopf", "run", "-q", "--standalone", "-n", ns, KOPF],
     }
-    chosen = {name: command for name, command in found.items() if name.startswith(wanted)}
-    absent = {"cloudcoil": CLOUDCOIL} if "cloudcoil".startswith(wanted) else {}
+    chosen = {name: command for name, command in figures.items() if name.startswith(selected_prefix)}
+    absent = {"cloudcoil": CLOUDCOIL} if "cloudcoil".startswith(selected_prefix) else {}
     for tool, folder, build in (
         ("go", "go", ["go", "build", "-trimpath", "-o", pages_go, "."]),
         ("cargo", "rust", ["cargo", "build", "--release", "--quiet", "--target-dir", BUILT / "rust"]),
     ):
-        theirs = [name for name in chosen if name.startswith({"go": "controller-", "cargo": "kube-rs"}[tool])]
-        if not theirs:
+        tool_programs = [name for name in chosen if name.startswith({"go": "controller-", "cargo": "kube-rs"}[tool])]
+        if not tool_programs:
             continue
         BUILT.mkdir(exist_ok=True)
         if shutil.which(tool) and not subprocess.run(build, cwd=PEERS / folder, check=False).returncode:
             continue
-        absent |= dict.fromkeys(theirs, "it could not be built" if shutil.which(tool) else f"there is no {tool} here")
+        absent |= dict.fromkeys(
+            tool_programs, "it could not be built" if shutil.which(tool) else f"there is no {tool} here"
+        )
     if not (PEERS_BIN / "kopf").exists():
         absent |= {name: "`make bench-peers` was not run" for name in chosen if name.startswith("kopf")}
     return {name: command for name, command in chosen.items() if name not in absent}, absent
@@ -108,18 +110,22 @@ class Audit:
             if not part.endswith("\n"):
                 break  # the server is at it
             event, self.begun = json.loads(self.begun), ""
-            agent, what = event.get("userAgent", ""), event.get("objectRef")
+            agent, object_reference = event.get("userAgent", ""), event.get("objectRef")
             code = event.get("responseStatus", {}).get("code", 0)
             if agent == "bench-foreign":
                 self.refused += code == 409
-            elif agent != "bench-harness" and what and what["resource"] not in ("leases", "events"):
+            elif (
+                agent != "bench-harness"
+                and object_reference
+                and object_reference["resource"] not in ("leases", "events")
+            ):
                 if event["verb"] == "watch":
-                    self.watched += what["resource"] == "pages" and event["stage"] == "ResponseStarted"
+                    self.watched += object_reference["resource"] == "pages" and event["stage"] == "ResponseStarted"
                 elif event["stage"] == "ResponseComplete" and not agent.startswith("kube-"):
                     self.requests[event["verb"], code] += 1
         return self.requests.copy()
 
-    async def quiet(self):
+    async def wait_until_quiet(self):
         """Wait until the controller has sent no request for a while."""
         before = None
         while before != (before := self.read()):  # noqa: ASYNC110 - another process
@@ -133,9 +139,9 @@ class Pages:
         self.client, self.namespace = client, namespace
         self.live, self.ready, self.changed = {}, {}, asyncio.Condition()
 
-    async def follow(self):
-        listed = await self.client.list(Page, self.namespace)
-        async with self.client.watch(Page, self.namespace, resource_version=listed.resource_version) as watch:
+    async def watch_pages(self):
+        first_list = await self.client.list(Page, self.namespace)
+        async with self.client.watch(Page, self.namespace, resource_version=first_list.resource_version) as watch:
             async for frame in watch:
                 obj = json.loads(frame.raw)
                 name = obj["metadata"].get("name")
@@ -156,7 +162,7 @@ class Pages:
         await self.until(lambda: all((name, message) in self.ready for name in names))
 
 
-class Foreign:
+class ForeignWriter:
     """A foreign writer that labels pages and annotates their children, and records the acknowledged writes."""
 
     def __init__(self, client, namespace):
@@ -180,14 +186,14 @@ class Foreign:
             self.acknowledged[kind, name] = value
             return
 
-    async def meddle(self, name, value):
+    async def write_once(self, name, value):
         """Label the page when it exists, and annotate each of its children, once."""
         await self.label(name, value)
         for kind in CHILDREN:
             await self.annotate(kind, name, value)
             await self.label(name, f"{value}-{kind.kind}")
 
-    async def storm(self, name):
+    async def write_repeatedly(self, name):
         """Annotate the children of this page without a pause, until cancelled."""
         count = 0
         while True:
@@ -195,7 +201,7 @@ class Foreign:
                 await self.annotate(kind, name, f"storm-{count}")
             count += 1
 
-    async def lost(self):
+    async def count_lost_annotations(self):
         """Return how many acknowledged annotations have disappeared."""
         lost = 0
         for (kind, name), value in self.acknowledged.items():
@@ -207,10 +213,10 @@ class Foreign:
 async def work(served, audit, command, namespace, count):
     world, transport = World(), HttpTransport(*access(served))
     client = Client(transport, world, user_agent="bench-harness")
-    foreign = Foreign(Client(transport, world, user_agent="bench-foreign"), namespace)
+    foreign = ForeignWriter(Client(transport, world, user_agent="bench-foreign"), namespace)
     await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     pages = Pages(client, namespace)
-    following = asyncio.create_task(pages.follow())
+    following = asyncio.create_task(pages.watch_pages())
     audit.read()
     watched = audit.watched
     log = tempfile.TemporaryFile()  # noqa: SIM115 - read when it failed
@@ -226,27 +232,27 @@ async def work(served, audit, command, namespace, count):
                     raise ChildProcessError(f"it ended with {process.returncode} before it watched anything")
                 await asyncio.sleep(0.05)
                 audit.read()
-        await audit.quiet()
+        await audit.wait_until_quiet()
         names = [f"page-{number:03}" for number in range(count)]
 
-        async def phase(name, each):
+        async def phase(name, object_count):
             """Return the requests since the last phase per object in `each`, and how many got a 409 or 422."""
-            await audit.quiet()
-            asked = audit.requests - phase.before
+            await audit.wait_until_quiet()
+            new_requests = audit.requests - phase.before
             phase.before = audit.requests.copy()
             result[name] = {
-                "requests": asked.total() / each,
-                "refused": sum(n for (_, code), n in asked.items() if code in (409, 422)),
-                "by verb and code": {f"{verb} {code}": n for (verb, code), n in sorted(asked.items())},
+                "requests": new_requests.total() / object_count,
+                "refused": sum(n for (_, code), n in new_requests.items() if code in (409, 422)),
+                "by verb and code": {f"{verb} {code}": n for (verb, code), n in sorted(new_requests.items())},
             }
 
         phase.before = audit.read()
-        refused = audit.refused
+        rejected_before = audit.refused
         started, cpu = time.perf_counter(), used.cpu()
 
         async def create(name):
             await client.create(Page(name, namespace, spec={"message": "one"}))
-            await foreign.meddle(name, "burst")
+            await foreign.write_once(name, "burst")
 
         meddling = asyncio.gather(*map(create, names))
         await pages.all_ready(names, "one")
@@ -275,17 +281,17 @@ async def work(served, audit, command, namespace, count):
         result["children that came back"] = sum(obj.name in names for obj in back.items)
 
         singly = [f"single-{number}" for number in range(20)]
-        took = []
+        durations = []
         for name in singly:
             created = time.perf_counter()
             await client.create(Page(name, namespace, spec={"message": "one"}))
             await pages.all_ready([name], "one")
-            took.append((pages.ready[name, "one"] - created) * 1e3)
-        result["one at a time p50 ms"] = statistics.median(took)
+            durations.append((pages.ready[name, "one"] - created) * 1e3)
+        result["one at a time p50 ms"] = statistics.median(durations)
         await phase("one at a time", len(singly))
 
         stormed = names[:STORMED]
-        storms = [asyncio.create_task(foreign.storm(name)) for name in stormed]
+        storms = [asyncio.create_task(foreign.write_repeatedly(name)) for name in stormed]
         for message in ("three", "four"):
             for name in stormed:
                 await client.patch(Page, name, namespace, {"spec": {"message": message}}, type=PatchType.MERGE)
@@ -297,8 +303,8 @@ async def work(served, audit, command, namespace, count):
             for kind in CHILDREN:
                 await foreign.annotate(kind, name, "settled")
         await phase("storm", len(stormed))
-        result["foreign data lost"] = await foreign.lost()
-        result["foreign refused"] = audit.refused - refused
+        result["foreign data lost"] = await foreign.count_lost_annotations()
+        result["foreign refused"] = audit.refused - rejected_before
 
         for name in names + singly:
             await client.delete(Page, name, namespace)
@@ -323,15 +329,15 @@ async def work(served, audit, command, namespace, count):
         log.close()
 
 
-async def bounded(working):
+async def run_with_time_limit(working):
     """Run one program with a time limit, so that it cannot delay the others."""
     async with asyncio.timeout(LONGEST):
         return await working
 
 
 def access(served):
-    found = locate(World(), path=served.kubeconfig)
-    return found.cluster, found.credentials
+    figures = locate(World(), path=served.kubeconfig)
+    return figures.cluster, figures.credentials
 
 
 @contextlib.contextmanager
@@ -343,7 +349,7 @@ def server(kind):
                 yield served, path
         else:
             with RealServer(audit=path) as real:
-                yield Served.of(real), path
+                yield RunningServer.of(real), path
 
 
 async def install(served):
@@ -385,7 +391,9 @@ def main():
                 namespace = f"bench-{number}"
                 try:
                     with contextlib.closing(Audit(path)) as audit:
-                        result = asyncio.run(bounded(work(served, audit, command(namespace), namespace, options.pages)))
+                        result = asyncio.run(
+                            run_with_time_limit(work(served, audit, command(namespace), namespace, options.pages))
+                        )
                     result |= {"failed": "", "absent": ""}
                 except Exception as error:  # a timeout among them: the others have their turn
                     result = {"failed": f"{type(error).__name__} {error}".strip()}

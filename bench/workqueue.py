@@ -21,13 +21,13 @@ async def main():
         added = time.perf_counter()
         for key in keys:
             queue.add(key)
-        again = time.perf_counter()
+        second_start = time.perf_counter()
         for _ in keys:
             queue.done(await queue.get())
         end = time.perf_counter()
         adds.append(added - start)
-        coalesced.append(again - added)
-        turns.append(end - again)
+        coalesced.append(second_start - added)
+        turns.append(end - second_start)
     for name, times in (("add", adds), ("add, coalesced", coalesced), ("get and done", turns)):
         print(f"{name:16} {statistics.median(times) / KEYS * 1e6:6.2f} µs a key")
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from support.server_pair import pair
+from support.server_pair import start_servers
 
 from fairlead.testing.real import VERSION
 from support import recording
@@ -35,9 +35,9 @@ end
 """
 
 
-def rate(served, what, connections, seconds):
+def rate(served, request_type, connections, seconds):
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        script.write(SCRIPT % (what, served.token))
+        script.write(SCRIPT % (request_type, served.token))
         script.flush()
         command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script.name, served.url]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -53,22 +53,26 @@ def main():
     seconds = options.seconds
     if shutil.which("wrk") is None:
         sys.exit("bench/wrk.py needs wrk: apt-get install wrk")
-    with pair() as servers:
+    with start_servers() as servers:
         print(f"{'':20}{'connections':>12}" + "".join(f"{served.name:>12}" for served in servers) + "       ratio")
-        found = {served.name: {} for served in servers}
-        for what, said in (("changing", "applies that change"), ("unchanged", "applies that don't"), ("get", "GETs")):
+        figures = {served.name: {} for served in servers}
+        for request_type, label in (
+            ("changing", "applies that change"),
+            ("unchanged", "applies that don't"),
+            ("get", "GETs"),
+        ):
             for served in servers:
-                rate(served, what, 16, seconds)  # warm
+                rate(served, request_type, 16, seconds)  # warm
             for connections in (1, 16):
-                rates = [rate(served, what, connections, seconds) for served in servers]
-                shown = "".join(f"{one:>12,.0f}" for one in rates)
+                rates = [rate(served, request_type, connections, seconds) for served in servers]
+                printed_rates = "".join(f"{rate_of_server:>12,.0f}" for rate_of_server in rates)
                 ratio = f"{rates[0] / rates[1]:>11.2f}×" if len(rates) > 1 else ""
-                print(f"{said:20}{connections:>12}{shown}{ratio}", flush=True)
-                line = f"{said}, {connections} connection{'s' * (connections > 1)}, a second"
-                for served, one in zip(servers, rates, strict=True):
-                    found[served.name][line] = one
+                print(f"{label:20}{connections:>12}{printed_rates}{ratio}", flush=True)
+                line = f"{label}, {connections} connection{'s' * (connections > 1)}, a second"
+                for served, rate_of_server in zip(servers, rates, strict=True):
+                    figures[served.name][line] = rate_of_server
     if options.save:
-        recording.save("wrk", {"seconds": seconds, "version": VERSION, "rows": found})
+        recording.save("wrk", {"seconds": seconds, "version": VERSION, "rows": figures})
 
 
 if __name__ == "__main__":

@@ -15,17 +15,17 @@ class Contestant:
     async def start(self, url, on_event):
         self.objects = {}
         Config(server=url).__enter__()  # for good: the watch looks for it too
-        listed = await Pod.async_list(all_namespaces=True, limit=500)
-        version = listed.metadata.resource_version
-        async for pod in listed:
+        first_list = await Pod.async_list(all_namespaces=True, limit=500)
+        version = first_list.metadata.resource_version
+        async for pod in first_list:
             self.keep(pod)
 
-        async def follow():
+        async def watch_pods():
             async for _, pod in await Pod.async_watch(all_namespaces=True, resource_version=version):
                 self.keep(pod)
                 on_event(pod)
 
-        self.task = asyncio.create_task(follow())
+        self.task = asyncio.create_task(watch_pods())
 
     def keep(self, pod):
         self.objects[pod.metadata.namespace, pod.metadata.name] = pod
@@ -33,7 +33,7 @@ class Contestant:
     def sent(self, pod):
         return pod.metadata.annotations["sent"]
 
-    def held(self):
+    def cached_count(self):
         return len(self.objects)
 
     async def close(self):

@@ -34,10 +34,12 @@ class Contestant:
     async def watch(self, url):
         event, self.head = msgspec.json.Decoder(Event).decode, msgspec.json.Decoder(Head).decode
         forever = aiohttp.ClientTimeout(total=None)
-        async with self.session.get(f"{url}/api/v1/pods?watch=true&sendInitialEvents=true", timeout=forever) as answer:
-            rest = b""
-            while chunk := await answer.content.readany():
-                *lines, rest = (rest + chunk).split(b"\n")
+        async with self.session.get(
+            f"{url}/api/v1/pods?watch=true&sendInitialEvents=true", timeout=forever
+        ) as response:
+            remainder = b""
+            while chunk := await response.content.readany():
+                *lines, remainder = (remainder + chunk).split(b"\n")
                 for line in lines:
                     if not line:
                         continue
@@ -54,7 +56,7 @@ class Contestant:
     def sent(self, raw):
         return self.head(raw).metadata.annotations["sent"]
 
-    def held(self):
+    def cached_count(self):
         return len(self.objects)
 
     def json_bytes(self):

@@ -11,7 +11,7 @@ class Contestant:
     async def start(self, url, on_event):
         registry, settings = kopf.OperatorRegistry(), kopf.OperatorSettings()
         settings.posting.enabled = False
-        self.seen, listed, self.stop = 0, asyncio.Event(), asyncio.Event()
+        self.seen, first_list, self.stop = 0, asyncio.Event(), asyncio.Event()
 
         @kopf.on.login(registry=registry)
         async def login(**_):
@@ -22,19 +22,19 @@ class Contestant:
             if event["type"] is None:
                 self.seen += 1
                 if self.seen == self.expected:
-                    listed.set()
+                    first_list.set()
             else:
                 on_event(body)
 
         self.task = asyncio.create_task(
             kopf.operator(registry=registry, settings=settings, clusterwide=True, standalone=True, stop_flag=self.stop)
         )
-        await listed.wait()
+        await first_list.wait()
 
     def sent(self, body):
         return body.metadata.annotations["sent"]
 
-    def held(self):
+    def cached_count(self):
         return self.seen
 
     async def close(self):

@@ -13,12 +13,12 @@ class Contestant:
         async for pod in self.api.get("pods", namespace=kr8s.ALL):
             self.keep(pod)
 
-        async def follow():
+        async def watch_pods():
             async for _, pod in self.api.watch("pods", namespace=kr8s.ALL):
                 self.keep(pod)
                 on_event(pod)
 
-        self.task = asyncio.create_task(follow())
+        self.task = asyncio.create_task(watch_pods())
 
     def keep(self, pod):
         self.objects[pod.namespace, pod.name] = pod
@@ -26,7 +26,7 @@ class Contestant:
     def sent(self, pod):
         return pod.annotations["sent"]
 
-    def held(self):
+    def cached_count(self):
         return len(self.objects)
 
     async def close(self):

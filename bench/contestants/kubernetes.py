@@ -14,13 +14,13 @@ class Contestant:
         self.informer = SharedInformer(api.list_pod_for_all_namespaces)
         self.informer.add_event_handler(MODIFIED, on_event)
         self.informer.start()
-        while self.held() < self.expected:  # noqa: ASYNC110 - another thread, which sets no event
+        while self.cached_count() < self.expected:  # noqa: ASYNC110 - another thread, which sets no event
             await asyncio.sleep(0.05)
 
     def sent(self, pod):
         return pod.metadata.annotations["sent"]
 
-    def held(self):
+    def cached_count(self):
         return len(self.informer.cache.list_keys())
 
     async def close(self):

@@ -20,13 +20,13 @@ class Contestant:
                 break
         version = page.metadata.resource_version
 
-        async def follow():
+        async def watch_pods():
             stream = watch.Watch().stream(pods.list_pod_for_all_namespaces, resource_version=version)
             async for event in stream:
                 self.keep(event["object"])
                 on_event(event["object"])
 
-        self.task = asyncio.create_task(follow())
+        self.task = asyncio.create_task(watch_pods())
 
     def keep(self, pod):
         self.objects[pod.metadata.namespace, pod.metadata.name] = pod
@@ -34,7 +34,7 @@ class Contestant:
     def sent(self, pod):
         return pod.metadata.annotations["sent"]
 
-    def held(self):
+    def cached_count(self):
         return len(self.objects)
 
     async def close(self):

@@ -12,17 +12,17 @@ class Contestant:
 
     async def start(self, url, on_event):
         self.client, self.objects = AsyncClient(KubeConfig.from_one(cluster=Cluster(server=url), user=User())), {}
-        listed = self.client.list(Pod, namespace="*", chunk_size=500)
-        async for pod in listed:
+        first_list = self.client.list(Pod, namespace="*", chunk_size=500)
+        async for pod in first_list:
             self.keep(pod)
-        version = listed.resourceVersion
+        version = first_list.resourceVersion
 
-        async def follow():
+        async def watch_pods():
             async for _, pod in self.client.watch(Pod, namespace="*", resource_version=version):
                 self.keep(pod)
                 on_event(pod)
 
-        self.task = asyncio.create_task(follow())
+        self.task = asyncio.create_task(watch_pods())
 
     def keep(self, pod):
         self.objects[pod.metadata.namespace, pod.metadata.name] = pod
@@ -30,7 +30,7 @@ class Contestant:
     def sent(self, pod):
         return pod.metadata.annotations["sent"]
 
-    def held(self):
+    def cached_count(self):
         return len(self.objects)
 
     async def close(self):

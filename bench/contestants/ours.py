@@ -23,7 +23,7 @@ class Contestant:
     def sent(self, change):
         return change.new.object()["metadata"]["annotations"]["sent"]
 
-    def held(self):
+    def cached_count(self):
         return len(self.entries())
 
     def json_bytes(self):

@@ -21,7 +21,7 @@ class Contestant:
     def sent(self, obj):
         return obj["metadata"]["annotations"]["sent"]
 
-    def held(self):
+    def cached_count(self):
         return None
 
     async def close(self):

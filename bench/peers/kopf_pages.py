@@ -43,7 +43,7 @@ async def reconcile(memo, namespace, name, uid, spec, patch, **_):
 
 
 @kopf.on.delete(*PAGES)
-async def leave(**_):
+async def cleanup_page(**_):
     """Do nothing: there is no external resource to clean up, but the benchmark measures the finalizer."""
 
 

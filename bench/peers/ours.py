@@ -23,7 +23,7 @@ async def publish(page: fl.Object, ctx: fl.Context) -> None:
 
 
 @op.cleanup(Page)
-async def leave(page: fl.Object, ctx: fl.Context) -> None:
+async def cleanup_page(page: fl.Object, ctx: fl.Context) -> None:
     """Do nothing: there is no external resource to clean up, but the benchmark measures the finalizer."""
 
 

@@ -11,7 +11,7 @@ LOAD = round(os.getloadavg()[0], 1)  # Of the minute before the measurement.
 _begun = set()
 
 
-def machine():
+def describe_machine():
     """Return a description of the machine, so that readers can compare results."""
     cpu = [
         line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
@@ -31,13 +31,13 @@ def load(section):
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def save(section, found, *, partial=False):
+def save(section, figures, *, partial=False):
     """Save the figures of this run. They replace all earlier ones, or with `partial` only the same ones."""
     RESULTS.mkdir(exist_ok=True)
     old = load(section) if partial or section in _begun else {}
     _begun.add(section)
-    run = {"part": machine()} if partial and old else machine()
-    write(RESULTS / f"{section}.json", json.dumps(merge(old, {"run": run, **found}), indent=1, ensure_ascii=False))
+    run = {"part": describe_machine()} if partial and old else describe_machine()
+    write(RESULTS / f"{section}.json", json.dumps(merge(old, {"run": run, **figures}), indent=1, ensure_ascii=False))
 
 
 def merge(old, new):

@@ -15,7 +15,7 @@ from fairlead.testing.real import RealServer, missing
 
 
 @dataclass
-class Served:
+class RunningServer:
     name: str
     url: str
     token: str
@@ -41,8 +41,8 @@ class Served:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
-        with urllib.request.urlopen(request, context=UNCHECKED) as answer:
-            return answer.read()
+        with urllib.request.urlopen(request, context=UNCHECKED) as response:
+            return response.read()
 
 
 class Clock:
@@ -53,7 +53,7 @@ class Clock:
 
     def cpu(self):
         ticks = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13] for pid in self.pids]
-        return sum(int(tick) for both in ticks for tick in both) / os.sysconf("SC_CLK_TCK")
+        return sum(int(tick) for user_and_system in ticks for tick in user_and_system) / os.sysconf("SC_CLK_TCK")
 
     def peak(self):
         lines = Path(f"/proc/{self.pids[0]}/status").read_text().splitlines()
@@ -71,21 +71,21 @@ def embedded(*flags):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             url = [process.stdout.readline() for _ in range(2)][1].split()[-1]
             token = json.loads(Path(folder, "config").read_text())["users"][0]["user"]["token"]
-            yield Served("embedded", url, token, [process.pid], Path(folder, "config"))
+            yield RunningServer("embedded", url, token, [process.pid], Path(folder, "config"))
             process.terminate()
 
 
 @contextlib.contextmanager
-def pair():
+def start_servers():
     """Return both servers. If no real server can be started, print the reason and return only the embedded one."""
     with contextlib.ExitStack() as stack:
-        found = [stack.enter_context(embedded())]
+        figures = [stack.enter_context(embedded())]
         if reason := missing():
             print(f"the real pair is left out: {reason}")
         else:
             real = stack.enter_context(RealServer())
-            found.append(Served.of(real))
-        for served in found:
+            figures.append(RunningServer.of(real))
+        for served in figures:
             served.send("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
         print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores before the run")
-        yield found
+        yield figures

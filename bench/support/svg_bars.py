@@ -16,13 +16,13 @@ def chart(title, bars):
         f"<title>{escape(title)}</title>",
         f'<text x="0" y="20" font-size="16" font-weight="600">{escape(title)}</text>',
     ]
-    for row, (label, value, shown) in enumerate(bars):
+    for row, (label, value, end_text) in enumerate(bars):
         top, length = TOP + row * ROW, max(room * value / longest, 1.5)
-        ours = label.startswith("fairlead")
-        weight = ' font-weight="600"' if ours else ""
+        is_fairlead = label.startswith("fairlead")
+        colour, weight = (OURS, ' font-weight="600"') if is_fairlead else (OTHERS, "")
         lines += [
             f'<text x="{LABEL - 10}" y="{top + 14}" text-anchor="end"{weight}>{escape(label)}</text>',
-            f'<rect x="{LABEL}" y="{top}" width="{length:.1f}" height="18" rx="2" fill="{OURS if ours else OTHERS}"/>',
-            f'<text x="{LABEL + length + 8:.1f}" y="{top + 14}"{weight}>{escape(shown)}</text>',
+            f'<rect x="{LABEL}" y="{top}" width="{length:.1f}" height="18" rx="2" fill="{colour}"/>',
+            f'<text x="{LABEL + length + 8:.1f}" y="{top + 14}"{weight}>{escape(end_text)}</text>',
         ]
     return "\n".join([*lines, "</svg>"]) + "\n"

@@ -22,10 +22,10 @@ def test_parse_all_skips_empty_documents():
     ],
 )
 def test_invalid_yaml_error_is_one_line_with_the_line_number(text, says):
-    with pytest.raises(documents.InvalidYaml) as refused:
+    with pytest.raises(documents.InvalidYaml) as raised:
         documents.parse_all(text)
-    assert str(refused.value).startswith(says)
-    assert "\n" not in str(refused.value)
+    assert str(raised.value).startswith(says)
+    assert "\n" not in str(raised.value)
 
 
 def test_parse_one_rejects_two_documents():

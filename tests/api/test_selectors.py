@@ -49,9 +49,9 @@ def test_label_selectors(text, matches):
     ],
 )
 def test_invalid_selector_error_names_the_position(text, message):
-    with pytest.raises(selectors.SelectorError) as refused:
+    with pytest.raises(selectors.SelectorError) as raised:
         selectors.parse_labels(text)
-    assert message in str(refused.value)
+    assert message in str(raised.value)
 
 
 @given(st.text(alphabet="ab=!<>(),in not\\", max_size=30))

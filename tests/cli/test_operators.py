@@ -28,27 +28,27 @@ def run(system, *more):
 
 @pytest.mark.parametrize("system", ["httpproxy", "seinode", "projects", "pulsar", "orphans"])
 def test_reference_operator_runs_without_a_cluster(system):
-    done = run(system)
-    assert done.returncode == 0, done.stderr
-    assert "allows every field" not in done.stderr
+    completed = run(system)
+    assert completed.returncode == 0, completed.stderr
+    assert "allows every field" not in completed.stderr
 
 
 @pytest.mark.parametrize("system", BAD)
 def test_embedded_server_refuses_what_the_schema_refuses(system, tmp_path):
     version, kind, spec = BAD[system]
     (tmp_path / "bad.yaml").write_text(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: bad}}\nspec: {spec}\n")
-    done = run(system, "--apply", str(tmp_path / "bad.yaml"))
-    assert done.returncode != 0
-    (line,) = [line for line in done.stderr.splitlines() if "cannot apply" in line]
+    completed = run(system, "--apply", str(tmp_path / "bad.yaml"))
+    assert completed.returncode != 0
+    (line,) = [line for line in completed.stderr.splitlines() if "cannot apply" in line]
     assert "is invalid" in line
 
 
 def test_configuration_error_is_one_line(monkeypatch):
     monkeypatch.setenv("PROJECTS_EXTENDED_PERMISSIONS", "/no/such/file")
-    done = run("projects")
-    assert done.returncode != 0
-    assert "Traceback" not in done.stderr
-    assert "/no/such/file: cannot be read" in done.stderr.splitlines()[-1]
+    completed = run("projects")
+    assert completed.returncode != 0
+    assert "Traceback" not in completed.stderr
+    assert "/no/such/file: cannot be read" in completed.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("system", ["httpproxy", "seinode", "projects", "pulsar", "orphans"])

@@ -62,19 +62,19 @@ def thing(write):
 
 @pytest.mark.smoke
 def test_greeter_runs_once_without_a_cluster():
-    done = fairlead("run", EXAMPLES / "greeter.py", "--embedded", "--once", "--apply", EXAMPLES / "greeting.yaml")
-    assert done.returncode == 0, done.stderr
-    assert "export KUBECONFIG=" in done.stderr
-    assert "no CRD for Greeting.v1.example.com was found" in done.stderr
-    assert "applied Greeting hello" in done.stderr
-    assert "[default/hello] created ConfigMap hello" in done.stderr
+    completed = fairlead("run", EXAMPLES / "greeter.py", "--embedded", "--once", "--apply", EXAMPLES / "greeting.yaml")
+    assert completed.returncode == 0, completed.stderr
+    assert "export KUBECONFIG=" in completed.stderr
+    assert "no CRD for Greeting.v1.example.com was found" in completed.stderr
+    assert "applied Greeting hello" in completed.stderr
+    assert "[default/hello] created ConfigMap hello" in completed.stderr
 
 
 def test_log_level_of_one_logger_shows_its_requests(thing):
     arguments = ("run", EXAMPLES / "greeter.py", "--embedded", "--once", "--apply", EXAMPLES / "greeting.yaml")
-    done = fairlead(*arguments, "--log-level", "error", "--log-level", "fairlead.client=debug")
-    assert "PATCH /api/v1/namespaces/default/configmaps/hello 201" in done.stderr
-    assert "created ConfigMap" not in done.stderr
+    completed = fairlead(*arguments, "--log-level", "error", "--log-level", "fairlead.client=debug")
+    assert "PATCH /api/v1/namespaces/default/configmaps/hello 201" in completed.stderr
+    assert "created ConfigMap" not in completed.stderr
     wrong = fairlead(*arguments, "--log-level", "loud")
     assert wrong.returncode == 2
     assert "'loud' is not a level: use one of debug, info, warning, error" in wrong.stderr
@@ -112,30 +112,30 @@ MISTAKES = {
 def test_mistake_in_user_code_is_reported_at_its_line_without_a_traceback(write, thing, mistake):
     code, line, remedy = MISTAKES[mistake]
     head = 'import fairlead as fl\nop = fl.Operator("wrong")\nThing = fl.kind("run.example.com/v1", "Thing")\n\n'
-    done = fairlead("run", write("wrong.py", head + code), "--embedded", "--once", "--apply", thing)
-    assert done.returncode != 0
-    assert f"wrong.py:{line}: " in done.stderr or f"wrong.py, line {line}: " in done.stderr, done.stderr
-    assert remedy in done.stderr
-    assert "Traceback" not in done.stderr
+    completed = fairlead("run", write("wrong.py", head + code), "--embedded", "--once", "--apply", thing)
+    assert completed.returncode != 0
+    assert f"wrong.py:{line}: " in completed.stderr or f"wrong.py, line {line}: " in completed.stderr, completed.stderr
+    assert remedy in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
 def test_once_exits_with_1_and_names_what_failed(failing, thing):
-    done = fairlead("run", failing, "--embedded", "--once", "--apply", thing)
-    assert done.returncode == 1
-    assert "thing default/t: ValueError: no such colour" in done.stderr
+    completed = fairlead("run", failing, "--embedded", "--once", "--apply", thing)
+    assert completed.returncode == 1
+    assert "thing default/t: ValueError: no such colour" in completed.stderr
 
 
 def test_json_logs_are_one_object_per_line(failing, thing):
-    done = fairlead("run", failing, "--embedded", "--once", "--apply", thing, "--log-format", "json")
-    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    completed = fairlead("run", failing, "--embedded", "--once", "--apply", thing, "--log-format", "json")
+    lines = [json.loads(line) for line in completed.stderr.splitlines()]
     entry = next(line for line in lines if "no such colour" in line["message"])
     assert (entry["namespace"], entry["name"], entry["controller"]) == ("default", "t", "thing")
     assert len(entry["reconcile"]) == 8
 
 
 def test_options_can_be_set_by_environment_variables(failing):
-    done = fairlead("run", failing, FAIRLEAD_RUN_EMBEDDED="1", FAIRLEAD_RUN_ONCE="1")
-    assert done.returncode == 0, done.stderr
+    completed = fairlead("run", failing, FAIRLEAD_RUN_EMBEDDED="1", FAIRLEAD_RUN_ONCE="1")
+    assert completed.returncode == 0, completed.stderr
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,9 @@ def test_options_can_be_set_by_environment_variables(failing):
     ],
 )
 def test_file_that_cannot_be_loaded_is_one_line_with_the_fix(write, text, message):
-    done = fairlead("run", write("broken.py", text), "--embedded")
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
+    completed = fairlead("run", write("broken.py", text), "--embedded")
+    assert completed.returncode == 2
+    (line,) = completed.stderr.splitlines()
     assert message in line
 
 
@@ -169,9 +169,9 @@ def test_file_that_cannot_be_loaded_is_one_line_with_the_fix(write, text, messag
     ],
 )
 def test_wrong_call_is_one_line_with_the_fix(args, message):
-    done = fairlead("run", *args)
-    assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
+    completed = fairlead("run", *args)
+    assert completed.returncode == 2
+    (line,) = completed.stderr.splitlines()
     assert message in line
 
 
@@ -187,10 +187,10 @@ def test_unreachable_cluster_is_one_line(tmp_path):
             }
         )
     )
-    done = fairlead("run", EXAMPLES / "greeter.py", "--kubeconfig", config)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
-    assert "cannot work on" in done.stderr.splitlines()[-1]
+    completed = fairlead("run", EXAMPLES / "greeter.py", "--kubeconfig", config)
+    assert completed.returncode == 2
+    assert "Traceback" not in completed.stderr
+    assert "cannot work on" in completed.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -245,9 +245,9 @@ def test_directory_and_package_run_their_operator(write, failing):
 
 def test_operator_py_in_a_directory_is_reported_with_the_new_name(write):
     home = write("old/operator.py", "import fairlead as fl\nop = fl.Operator('old')").parent
-    done = fairlead("run", home, "--embedded", "--once")
-    assert done.returncode != 0
-    assert "rename it to controller.py" in done.stderr
+    completed = fairlead("run", home, "--embedded", "--once")
+    assert completed.returncode != 0
+    assert "rename it to controller.py" in completed.stderr
 
 
 def test_dev_restarts_the_operator_when_its_file_changes(failing, thing):
@@ -278,11 +278,11 @@ def test_last_line_of_json_logs_is_json(write):
         def connect(resources):
             raise OSError("no database")
         """
-    done = fairlead("run", write("hook.py", hook), "--embedded", "--log-format", "json")
-    entries = [json.loads(line) for line in done.stderr.splitlines()]
+    completed = fairlead("run", write("hook.py", hook), "--embedded", "--log-format", "json")
+    entries = [json.loads(line) for line in completed.stderr.splitlines()]
     assert entries[-1]["message"] == "hook connect failed: OSError: no database"
     assert "Traceback" in entries[-2]["exception"]
-    assert done.returncode == 2
+    assert completed.returncode == 2
 
 
 def test_user_code_that_ignores_cancellation_does_not_block_exit(write, thing):

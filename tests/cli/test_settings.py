@@ -23,15 +23,17 @@ def invoke(*arguments, **environment):
 
 
 def test_options_set_all_controllers_or_one():
-    done = invoke("--concurrency", "8", "--concurrency", "website=4", "--rate-limit", "inf", "--request-timeout", "5")
-    assert done.output == (
+    completed = invoke(
+        "--concurrency", "8", "--concurrency", "website=4", "--rate-limit", "inf", "--request-timeout", "5"
+    )
+    assert completed.output == (
         "{'': {'concurrency': 8, 'rate_limit': inf}, 'website': {'concurrency': 4}} {'request_timeout': 5}\n"
     )
 
 
 def test_environment_variables_set_several_controllers():
-    done = invoke(FAIRLEAD_RUN_BACKOFF_MAX="60 website=90", FAIRLEAD_RUN_REQUEST_TIMEOUT="2.5")
-    assert done.output == "{'': {'backoff_max': 60}, 'website': {'backoff_max': 90}} {'request_timeout': 2.5}\n"
+    completed = invoke(FAIRLEAD_RUN_BACKOFF_MAX="60 website=90", FAIRLEAD_RUN_REQUEST_TIMEOUT="2.5")
+    assert completed.output == "{'': {'backoff_max': 60}, 'website': {'backoff_max': 90}} {'request_timeout': 2.5}\n"
 
 
 @pytest.mark.parametrize(
@@ -48,6 +50,6 @@ def test_environment_variables_set_several_controllers():
     ],
 )
 def test_a_wrong_value_is_reported_with_the_rule(arguments, message):
-    done = invoke(*arguments)
-    assert done.exit_code == 2
-    assert message in done.output
+    completed = invoke(*arguments)
+    assert completed.exit_code == 2
+    assert message in completed.output

@@ -17,7 +17,7 @@ TIMEOUT = 60  # seconds; the machine may be busy with other tests
 
 
 @dataclass
-class Served:
+class RunningServer:
     """A listening server and its connection parameters."""
 
     server: Server
@@ -29,13 +29,13 @@ class Served:
 
     @property
     def environment(self):
-        known = {key: os.environ[key] for key in ("PATH", "LANG") if key in os.environ}
-        return {**known, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home), "NO_COLOR": "1"}
+        environment = {key: os.environ[key] for key in ("PATH", "LANG") if key in os.environ}
+        return {**environment, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home), "NO_COLOR": "1"}
 
     async def run(self, *command, stdin="", code=0, **environment):
         """Run a program against the server and expect the exit code `code`. Return its output."""
         process = await asyncio.create_subprocess_exec(
-            *[str(word) for word in command],
+            *[str(argument) for argument in command],
             env={**self.environment, **environment},
             cwd=self.home,
             stdin=asyncio.subprocess.PIPE,
@@ -43,21 +43,23 @@ class Served:
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            out, err = await asyncio.wait_for(process.communicate(stdin.encode()), TIMEOUT)
+            stdout, stderr = await asyncio.wait_for(process.communicate(stdin.encode()), TIMEOUT)
         except TimeoutError:
             process.kill()
-            out, err = await process.communicate()
-            pytest.fail(f"{command} did not end:\n{out.decode()}\n{err.decode()}")
-        assert process.returncode == code, f"{command} ended with {process.returncode}:\n{out.decode()}\n{err.decode()}"
-        return out.decode() if code == 0 else err.decode()
+            stdout, stderr = await process.communicate()
+            pytest.fail(f"{command} did not end:\n{stdout.decode()}\n{stderr.decode()}")
+        assert process.returncode == code, (
+            f"{command} ended with {process.returncode}:\n{stdout.decode()}\n{stderr.decode()}"
+        )
+        return stdout.decode() if code == 0 else stderr.decode()
 
-    async def ask(self, method, path, body=None, content_type="application/json"):
+    async def send(self, method, path, body=None, content_type="application/json"):
         """Send one request in this process, to prepare or check the server without the client under test."""
         sent = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": content_type}
-        reply = await self.server.transport().request(HttpRequest(method, path, headers=headers, body=sent))
-        assert reply.status < 300, reply.body
-        return json.loads(reply.body)
+        response = await self.server.transport().request(HttpRequest(method, path, headers=headers, body=sent))
+        assert response.status < 300, response.body
+        return json.loads(response.body)
 
 
 @pytest.fixture
@@ -68,5 +70,5 @@ async def served(tmp_path):
     write_private(path, kubeconfig_text(listening.url, "secret", listening.ca))
     home = tmp_path / "home"
     home.mkdir()
-    yield Served(server, listening.url, listening.ca, "secret", path, home)
+    yield RunningServer(server, listening.url, listening.ca, "secret", path, home)
     await listening.close()

@@ -103,17 +103,17 @@ async def test_server_side_apply_reports_conflicts_with_other_managers(kubectl):
     output = await kubectl("apply", "--server-side", "-f", "-", obj=DEPLOYMENT)
     assert output == "deployment.apps/web serverside-applied\n"
     other = with_spec(replicas=5)
-    refused = await kubectl("apply", "--server-side", "--field-manager=b", "-f", "-", obj=other, code=1)
-    assert ".spec.replicas" in refused
-    assert 'conflict with "kubectl"' in refused
+    rejection = await kubectl("apply", "--server-side", "--field-manager=b", "-f", "-", obj=other, code=1)
+    assert ".spec.replicas" in rejection
+    assert 'conflict with "kubectl"' in rejection
     await kubectl("apply", "--server-side", "--field-manager=b", "--force-conflicts", "-f", "-", obj=other)
     assert await kubectl("get", "deploy", "web", "-o", "jsonpath={.spec.replicas}") == "5"
     assert await kubectl("diff", "--server-side", "--field-manager=b", "-f", "-", obj=other) == ""
 
 
 async def test_unknown_field_is_refused_before_anything_is_written(kubectl):
-    refused = await kubectl("apply", "-f", "-", obj=with_spec(replica=3), code=1)
-    assert 'unknown field "spec.replica"' in refused
+    rejection = await kubectl("apply", "-f", "-", obj=with_spec(replica=3), code=1)
+    assert 'unknown field "spec.replica"' in rejection
     assert "NotFound" in await kubectl("get", "deploy", "web", code=1)
     await kubectl("apply", "--validate=ignore", "-f", "-", obj=with_spec(replica=3))
 
@@ -150,7 +150,7 @@ async def test_rollout_status_follows_the_status(kubectl, served):
     count = {"replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2}
     status = {"status": {"observedGeneration": 1, **count}}
     path = "/apis/apps/v1/namespaces/default/deployments/web/status"
-    await served.ask("PATCH", path, status, "application/merge-patch+json")
+    await served.send("PATCH", path, status, "application/merge-patch+json")
     assert "successfully rolled out" in await waiting
 
 
@@ -161,8 +161,8 @@ async def test_wait_and_watch_see_changes(kubectl, served):
     watching = asyncio.ensure_future(kubectl("get", "deploy", "--watch", "-o", "name", "--request-timeout=2s", code=0))
     condition = {"status": {"conditions": [{"type": "Available", "status": "True"}]}}
     path = "/apis/apps/v1/namespaces/default/deployments/web/status"
-    await served.ask("PATCH", path, condition, "application/merge-patch+json")
-    await served.ask("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "c"}})
+    await served.send("PATCH", path, condition, "application/merge-patch+json")
+    await served.send("POST", "/api/v1/namespaces/default/configmaps", {"metadata": {"name": "c"}})
     assert await waiting == "deployment.apps/web condition met\n"
     assert await created == "configmap/c condition met\n"
     assert (await watching).startswith("deployment.apps/web\n")
@@ -187,8 +187,8 @@ async def test_custom_resources_are_explained_applied_and_listed(kubectl):
     larger = {**WIDGET, "spec": {"size": 4}}
     await kubectl("diff", "-f", "-", obj=larger, code=1)
     assert await kubectl("apply", "-f", "-", obj=larger) == "widget.example.com/w configured\n"
-    refused = await kubectl("apply", "-f", "-", obj={**WIDGET, "spec": {"size": "x"}}, code=1)
-    assert "must be of type integer" in refused
+    rejection = await kubectl("apply", "-f", "-", obj={**WIDGET, "spec": {"size": "x"}}, code=1)
+    assert "must be of type integer" in rejection
     assert "unknown field" in await kubectl("apply", "-f", "-", obj={**WIDGET, "spec": {"size": 1, "zise": 1}}, code=1)
     assert 'widget.example.com "w" deleted' in await kubectl("delete", "widget", "w")
 
@@ -228,8 +228,8 @@ async def test_can_i_follows_created_roles(kubectl):
     assert "configmaps" in listed
     assert await kubectl("auth", "can-i", "*", "*") == "yes\n"
     assert "admin" in await kubectl("auth", "whoami")
-    refused = await kubectl("get", "secrets", *who, code=1)
-    assert 'User "system:serviceaccount:team:bot" cannot list resource "secrets"' in refused
+    rejection = await kubectl("get", "secrets", *who, code=1)
+    assert 'User "system:serviceaccount:team:bot" cannot list resource "secrets"' in rejection
     token = (await kubectl("create", "token", "bot", "-n", "team")).strip()
     assert token.count(".") == 2
 

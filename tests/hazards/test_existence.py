@@ -11,23 +11,23 @@ from fairlead.api.objects import Object
 from fairlead.writes import ObjectDeleted, ObjectReplaced, apply, create_only, delete, finalizers
 
 
-def cm(env, **metadata):
+def config_map(env, **metadata):
     return ConfigMap("c", env.namespace, data={"a": "1"}) | {
         "metadata": {"name": "c", "namespace": env.namespace, **metadata}
     }
 
 
 async def test_h01_late_apply_recreates_a_deleted_object(env):
-    applied = await env.foreign_client.apply(cm(env), field_manager="naive")
+    applied = await env.foreign_client.apply(config_map(env), field_manager="naive")
     await env.foreign_client.delete(ConfigMap, "c", env.namespace)
-    recreated = await env.foreign_client.apply(cm(env), field_manager="naive")
+    recreated = await env.foreign_client.apply(config_map(env), field_manager="naive")
     assert recreated.uid != applied.uid
     # fairlead: the change is intended for the deleted object.
     await env.foreign_client.delete(ConfigMap, "c", env.namespace)
-    await apply(env.cached_writer, cm(env))
+    await apply(env.cached_writer, config_map(env))
     await env.foreign_client.delete(ConfigMap, "c", env.namespace)
     with pytest.raises(ObjectDeleted):
-        await apply(env.cached_writer, cm(env) | {"data": {"a": "2"}})
+        await apply(env.cached_writer, config_map(env) | {"data": {"a": "2"}})
     with pytest.raises(NotFound):
         await env.get_live(applied)
 
@@ -41,50 +41,52 @@ async def test_h01_apply_to_status_does_not_create(env):
 
 async def test_h02_apply_with_a_uid_does_not_create(env):
     with pytest.raises(Conflict, match="uid mismatch"):
-        await env.foreign_client.apply(cm(env, uid="00000000-0000-0000-0000-000000000000"), field_manager="naive")
+        await env.foreign_client.apply(
+            config_map(env, uid="00000000-0000-0000-0000-000000000000"), field_manager="naive"
+        )
 
 
 async def test_h03_replaced_object_is_422_for_patch_and_409_for_put(env):
     old = await env.config_map("c", data={"a": "1"})
     await env.recreate(old)
     with pytest.raises(Invalid, match="field is immutable"):
-        await env.foreign_client.apply(cm(env, uid=old.uid), field_manager="naive")
+        await env.foreign_client.apply(config_map(env, uid=old.uid), field_manager="naive")
     with pytest.raises(Conflict, match="Precondition failed: UID"):
-        await env.foreign_client.replace(cm(env, uid=old.uid))
+        await env.foreign_client.replace(config_map(env, uid=old.uid))
     with pytest.raises(ObjectReplaced):
         await finalizers.add(env.writer, ConfigMap, old, "a.b/c")
 
 
 async def test_h04_resource_version_does_not_stop_an_apply_from_creating(env):
-    applied = await env.foreign_client.apply(cm(env, resourceVersion="12345"), field_manager="naive")
+    applied = await env.foreign_client.apply(config_map(env, resourceVersion="12345"), field_manager="naive")
     assert applied.uid
     # fairlead uses that for a create that fails if an object exists.
     await env.foreign_client.delete(ConfigMap, "c", env.namespace)
-    assert (await apply(env.writer, cm(env)))["data"] == {"a": "1"}
+    assert (await apply(env.writer, config_map(env)))["data"] == {"a": "1"}
 
 
 async def test_h05_stale_resource_version_rejects_a_forced_apply(env):
     await env.config_map("c", data={"a": "theirs"})
     with pytest.raises(Conflict, match="object has been modified"):
-        await env.foreign_client.apply(cm(env, resourceVersion="1"), field_manager="naive", force=True)
+        await env.foreign_client.apply(config_map(env, resourceVersion="1"), field_manager="naive", force=True)
 
 
 async def test_h06_create_with_a_resource_version_is_500_without_reason(env):
     with pytest.raises(ApiError, match="resourceVersion should not be set") as error:
-        await env.foreign_client.create(cm(env, resourceVersion="5"))
+        await env.foreign_client.create(config_map(env, resourceVersion="5"))
     assert (error.value.code, error.value.reason) == (500, "")
 
 
 async def test_h07_put_creates_missing_objects_of_some_kinds(env):
     with pytest.raises(NotFound):
-        await env.foreign_client.replace(cm(env))
+        await env.foreign_client.replace(config_map(env))
     lease = Lease("l", env.namespace, spec={"holderIdentity": "x"})
     assert (await env.foreign_client.replace(lease)).uid
     # fairlead never sends PUT: a decision does not recreate a deleted Lease.
-    seen = await env.foreign_client.get(Lease, "l", env.namespace)
+    lease_read = await env.foreign_client.get(Lease, "l", env.namespace)
     await env.foreign_client.delete(Lease, "l", env.namespace)
     with pytest.raises(ObjectDeleted):
-        await finalizers.add(env.writer, Lease, seen, "a.b/c")
+        await finalizers.add(env.writer, Lease, lease_read, "a.b/c")
 
 
 async def test_h08_delete_without_a_uid_deletes_the_recreated_object(env):
@@ -112,8 +114,10 @@ async def test_h10_generate_name_after_a_lost_answer_creates_two_objects(env):
             "metadata": {"generateName": "g-", "namespace": env.namespace},
         }
         await env.foreign_client.create(body)
-    made = [obj for obj in (await env.foreign_client.list(ConfigMap, env.namespace)).items if obj.name.startswith("g-")]
-    assert len(made) == 2
+    created = [
+        obj for obj in (await env.foreign_client.list(ConfigMap, env.namespace)).items if obj.name.startswith("g-")
+    ]
+    assert len(created) == 2
     # fairlead requires a name, so that a lost answer can be looked up.
     with pytest.raises(ValueError, match="needs a name"):
         await create_only(env.writer, body)
@@ -124,11 +128,11 @@ async def test_h10_generate_name_after_a_lost_answer_creates_two_objects(env):
 
 async def test_h11_create_over_a_terminating_object_already_exists(env):
     """Tests the order of checks with the name: the embedded server does not allocate nodePorts."""
-    held = await env.merge_patch(await env.config_map("c"), {"metadata": {"finalizers": ["a.b/c"]}})
+    terminating = await env.merge_patch(await env.config_map("c"), {"metadata": {"finalizers": ["a.b/c"]}})
     await env.foreign_client.delete(ConfigMap, "c", env.namespace)
     with pytest.raises(AlreadyExists, match="object is being deleted"):
-        await env.foreign_client.create(cm(env))
-    assert (await create_only(env.writer, cm(env))).uid == held.uid
+        await env.foreign_client.create(config_map(env))
+    assert (await create_only(env.writer, config_map(env))).uid == terminating.uid
 
 
 async def test_h12_write_in_a_terminating_namespace_is_forbidden(env):
@@ -145,7 +149,7 @@ async def test_h12_write_in_a_terminating_namespace_is_forbidden(env):
 async def test_h04_one_of_many_concurrent_creates_wins(env):
     owners = [await env.widget(f"o{n}") for n in range(8)]
     results = await asyncio.gather(
-        *(apply(env.writer.with_manager(f"m{n}"), cm(env), owner=owner) for n, owner in enumerate(owners)),
+        *(apply(env.writer.with_manager(f"m{n}"), config_map(env), owner=owner) for n, owner in enumerate(owners)),
         return_exceptions=True,
     )
     assert sum(isinstance(result, Object) for result in results) == 1

@@ -15,22 +15,22 @@ OURS, THEIRS = "a.b/ours", "a.b/theirs"
 async def test_h13_put_without_a_resource_version_overwrites_or_is_422(env):
     old = await env.config_map("c", data={"a": "1"})
     await env.merge_patch(old, {"metadata": {"labels": {"theirs": "x"}}})
-    naive = await env.foreign_client.replace(ConfigMap("c", env.namespace, data={"a": "2"}))
-    assert naive.labels == {}
+    naive_result = await env.foreign_client.replace(ConfigMap("c", env.namespace, data={"a": "2"}))
+    assert naive_result.labels == {}
     await env.widget()
     with pytest.raises(Invalid, match="must be specified for an update"):
         await env.foreign_client.replace(WIDGET("w", env.namespace))
     # fairlead changes only one field.
     await env.merge_patch(old, {"metadata": {"labels": {"theirs": "x"}}})
-    decided = await decide(env.writer, ConfigMap, naive, lambda draft: draft["data"].update(a="3"))
+    decided = await decide(env.writer, ConfigMap, naive_result, lambda draft: draft["data"].update(a="3"))
     assert decided.object.labels == {"theirs": "x"}
 
 
 async def test_h14_patch_without_precondition_overwrites_unseen_values(env):
     widget = await env.widget(spec={"note": "old"})
     await env.merge_patch(widget, {"spec": {"note": "theirs"}})
-    naive = await env.merge_patch(widget, {"spec": {"note": "naive"}})
-    assert naive.spec["note"] == "naive"
+    naive_result = await env.merge_patch(widget, {"spec": {"note": "naive"}})
+    assert naive_result.spec["note"] == "naive"
     # fairlead reads the object again.
     seen = []
     await env.merge_patch(widget, {"spec": {"note": "theirs"}})
@@ -40,7 +40,7 @@ async def test_h14_patch_without_precondition_overwrites_unseen_values(env):
             draft.spec["note"] = "ours"
         return draft.spec["note"]
 
-    seen.append((await decide(env.writer, WIDGET, naive, keep)).result)
+    seen.append((await decide(env.writer, WIDGET, naive_result, keep)).result)
     assert seen == ["theirs"]
 
 
@@ -60,10 +60,10 @@ async def test_h15_null_resource_version_disables_the_lock(env):
 async def test_h16_diff_against_a_stale_base_omits_a_field(env):
     widget = await env.widget(spec={"size": 1})
     await env.merge_patch(widget, {"spec": {"size": 5}})
-    naive = await env.merge_patch(
+    naive_result = await env.merge_patch(
         widget, {"metadata": {"labels": {"sized": "1"}}}
     )  # size: 1 equals the base, so it is not sent.
-    assert (naive.spec["size"], naive.labels["sized"]) == (5, "1")
+    assert (naive_result.spec["size"], naive_result.labels["sized"]) == (5, "1")
     # fairlead tests the size that was read.
 
     def label(draft):
@@ -89,8 +89,10 @@ async def test_h17_merge_patch_of_finalizers_drops_foreign_entries(env):
 
 async def test_h17b_merge_patch_of_conditions_drops_foreign_types(env):
     widget = await env.widget(status={"conditions": [{"type": "Theirs", "status": "True"}]})
-    naive = await env.merge_patch(widget, {"status": {"conditions": [{"type": "Ours", "status": "True"}]}}, "status")
-    assert not naive.is_true("Theirs")
+    naive_result = await env.merge_patch(
+        widget, {"status": {"conditions": [{"type": "Ours", "status": "True"}]}}, "status"
+    )
+    assert not naive_result.is_true("Theirs")
     widget = await env.merge_patch(widget, {"status": {"conditions": [{"type": "Theirs", "status": "True"}]}}, "status")
     report = StatusReport(1)
     report.condition("Ours", True, "Because")
@@ -120,11 +122,11 @@ async def test_h20_json_patch_by_index_changes_another_item(env):
     widget = await env.widget(spec={"listeners": [{"name": "a", "port": 1}, {"name": "b", "port": 2}]})
     turned = {"spec": {"listeners": [{"name": "b", "port": 2}, {"name": "a", "port": 1}]}}
     await env.merge_patch(widget, turned)
-    naive = await env.foreign_client.patch(
+    naive_result = await env.foreign_client.patch(
         WIDGET, "w", env.namespace, [{"op": "replace", "path": "/spec/listeners/0/port", "value": 9}],
         type=PatchType.JSON,
     )  # fmt: skip
-    assert naive.spec["listeners"][0] == {"name": "b", "port": 9, "mode": "plain"}
+    assert naive_result.spec["listeners"][0] == {"name": "b", "port": 9, "mode": "plain"}
     with pytest.raises(Invalid) as error:
         await env.foreign_client.patch(
             WIDGET, "w", env.namespace, [{"op": "test", "path": "/spec/listeners/0/name", "value": "a"}],
@@ -143,11 +145,11 @@ async def test_h20_json_patch_by_index_changes_another_item(env):
 
 async def test_h21_json_patch_stores_duplicate_finalizers(env):
     widget = await env.merge_patch(await env.widget(), {"metadata": {"finalizers": [OURS]}})
-    naive = await env.foreign_client.patch(
+    naive_result = await env.foreign_client.patch(
         WIDGET, "w", env.namespace, [{"op": "add", "path": "/metadata/finalizers/-", "value": OURS}],
         type=PatchType.JSON,
     )  # fmt: skip
-    assert naive.finalizers == [OURS, OURS]
+    assert naive_result.finalizers == [OURS, OURS]
     await env.merge_patch(widget, {"metadata": {"finalizers": [OURS]}})
     stale = Object({**widget, "metadata": {**widget.metadata, "finalizers": []}})
     assert (await finalizers.add(env.writer, WIDGET, stale, OURS)).finalizers == [OURS]
@@ -190,8 +192,8 @@ async def test_h25_delete_preconditions_reach_the_server(env):
 async def test_h14_two_writers_never_mix_their_plans(env):
     widget = await env.widget()
     for plan in ({"id": "A", "steps": ["a"]}, {"id": "B"}):
-        naive = await env.merge_patch(widget, {"status": {"plan": plan}}, "status")
-    assert naive.status["plan"] == {"id": "B", "steps": ["a"]}, "merge patches mix two plans"
+        naive_result = await env.merge_patch(widget, {"status": {"plan": plan}}, "status")
+    assert naive_result.status["plan"] == {"id": "B", "steps": ["a"]}, "merge patches mix two plans"
 
     def plan_for(draft):
         if draft.status.get("plan"):

@@ -111,8 +111,10 @@ async def test_h33_unforced_apply_of_a_foreign_field_is_a_conflict(env):
 
 
 async def test_h34_null_is_stored_as_an_empty_string(env):
-    naive = await env.foreign_client.apply(ConfigMap("c", env.namespace, data={"n": None}), field_manager="naive")
-    assert naive["data"] == {"n": ""}
+    naive_result = await env.foreign_client.apply(
+        ConfigMap("c", env.namespace, data={"n": None}), field_manager="naive"
+    )
+    assert naive_result["data"] == {"n": ""}
     await env.foreign_client.delete(ConfigMap, "c", env.namespace)
     ours = await apply(env.writer, ConfigMap("c", env.namespace, data={"n": None, "a": "1"}))
     assert ours["data"] == {"a": "1"}
@@ -207,10 +209,10 @@ async def test_h29_applying_a_read_value_reverts_a_newer_one(env):
     applied = await env.foreign_client.apply(widget(env, listeners=[{"name": "a"}]), field_manager="naive")
     await env.merge_patch(applied, {"spec": {"listeners": [{"name": "a", "hostname": "old"}]}})
     await env.merge_patch(applied, {"spec": {"listeners": [{"name": "a", "hostname": "new"}]}})
-    naive = await env.foreign_client.apply(
+    naive_result = await env.foreign_client.apply(
         widget(env, listeners=[{"name": "a", "hostname": "old"}]), field_manager="naive"
     )
-    assert naive.spec["listeners"][0]["hostname"] == "old"
+    assert naive_result.spec["listeners"][0]["hostname"] == "old"
     # fairlead applies only its own fields, and those of others stay.
     await env.foreign_client.delete(WIDGET, "w", env.namespace)
     applied = await apply(env.writer, widget(env, listeners=[{"name": "a"}]))

@@ -66,8 +66,8 @@ async def test_h58_status_at_the_main_endpoint_is_dropped(env):
     assert "status" not in await env.merge_patch(widget, {"status": {"phase": "x"}})
     decided = await decide(env.writer, WIDGET, widget, lambda draft: draft.status.update(phase="x"))
     assert decided.object.status == {"phase": "x"}
-    naive = await env.merge_patch(widget, {"spec": {"size": 9}}, subresource="status")
-    assert naive.spec == {}
+    naive_result = await env.merge_patch(widget, {"spec": {"size": 9}}, subresource="status")
+    assert naive_result.spec == {}
 
 
 async def test_h59_finalizer_on_a_deleting_object_is_rejected(env):

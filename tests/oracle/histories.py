@@ -56,21 +56,21 @@ class SchemaGenerator:
         )
 
     def any_schema(self, depth: int) -> dict[str, Any]:
-        roll = self.rng.random()
-        if roll < 0.25 or depth > 3:
+        random_number = self.rng.random()
+        if random_number < 0.25 or depth > 3:
             return self.scalar()
-        if roll < 0.4:
+        if random_number < 0.4:
             return self.struct(depth, 3)
-        if roll < 0.5:
+        if random_number < 0.5:
             values = self.any_schema(depth + 1)
             atomic = {"x-kubernetes-map-type": "atomic"} if self.rng.random() < 0.2 else {}
             return {"type": "object", "additionalProperties": values, **atomic}
-        if roll < 0.58:
+        if random_number < 0.58:
             free: dict[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
             return free if self.loose and self.rng.random() < 0.4 else {"type": "object", **free}
-        if roll < 0.66:
+        if random_number < 0.66:
             return {"type": "array", "items": self.any_schema(depth + 1), "x-kubernetes-list-type": "atomic"}
-        if roll < 0.78:
+        if random_number < 0.78:
             items = {"type": self.rng.choice(["string", "integer", "number"])}
             return {"type": "array", "items": items, "x-kubernetes-list-type": "set"}
         return self.keyed_list(depth)
@@ -171,10 +171,10 @@ class ValueGenerator:
 
     def untyped(self, depth: int) -> Any:
         rng = self.rng
-        roll = rng.random()
-        if depth > 2 or roll < 0.5:
-            return rng.choice(["a", "b", 1, 1.5, True, None] if roll < 0.1 else ["a", "b", 1])
-        if roll < 0.8:
+        random_number = rng.random()
+        if depth > 2 or random_number < 0.5:
+            return rng.choice(["a", "b", 1, 1.5, True, None] if random_number < 0.1 else ["a", "b", 1])
+        if random_number < 0.8:
             return {name: self.untyped(depth + 1) for name in rng.sample(NAMES, rng.randint(0, 3))}
         return [self.untyped(depth + 1) for _ in range(rng.randint(0, 3))]
 

@@ -137,27 +137,29 @@ def test_builtin_kinds_have_the_fields_of_the_servers_schema():
 
 
 def test_mypy_accepts_the_examples():
-    done = run_mypy(*sorted(EXAMPLES.glob("*.py")))
-    assert done.returncode == 0, done.stdout
+    completed = run_mypy(*sorted(EXAMPLES.glob("*.py")))
+    assert completed.returncode == 0, completed.stdout
 
 
 def test_mypy_rejects_mistakes(tmp_path):
     files = _write_mistakes(tmp_path)
-    done = run_mypy(*files.values())
-    reported = {Path(line.partition(":")[0]).name for line in done.stdout.splitlines() if ": error:" in line}
-    assert {name for name, file in files.items() if file.name in reported} == set(WRONG), done.stdout
+    completed = run_mypy(*files.values())
+    reported = {Path(line.partition(":")[0]).name for line in completed.stdout.splitlines() if ": error:" in line}
+    assert {name for name, file in files.items() if file.name in reported} == set(WRONG), completed.stdout
 
 
 def test_pyright_accepts_the_examples(tmp_path):
-    done = run_pyright(tmp_path, *sorted(EXAMPLES.glob("*.py")))
-    assert done.returncode == 0, done.stdout
+    completed = run_pyright(tmp_path, *sorted(EXAMPLES.glob("*.py")))
+    assert completed.returncode == 0, completed.stdout
 
 
 def test_pyright_rejects_mistakes(tmp_path):
     files = _write_mistakes(tmp_path)
-    done = run_pyright(tmp_path, *files.values())
-    reported = {Path(line.strip().partition(":")[0]).name for line in done.stdout.splitlines() if " - error:" in line}
-    assert {name for name, file in files.items() if file.name in reported} == set(WRONG), done.stdout
+    completed = run_pyright(tmp_path, *files.values())
+    reported = {
+        Path(line.strip().partition(":")[0]).name for line in completed.stdout.splitlines() if " - error:" in line
+    }
+    assert {name for name, file in files.items() if file.name in reported} == set(WRONG), completed.stdout
 
 
 def _write_mistakes(folder):

@@ -30,8 +30,8 @@ def test_operator_of_the_readme_runs(tmp_path):
     assert len(code.strip().splitlines()) <= 15
     (tmp_path / "greeter.py").write_text(code)
     run = ["run", str(tmp_path / "greeter.py"), "--embedded", "--once", "--apply", "docs/examples/greeting.yaml"]
-    done = fairlead(*run)
-    assert done.returncode == 0, done.stderr
+    completed = fairlead(*run)
+    assert completed.returncode == 0, completed.stderr
 
 
 def test_operator_of_the_readme_is_the_example_of_the_docs():

@@ -77,18 +77,18 @@ class PageRunner:
             process.communicate(timeout=20)  # Reads to the end and closes the pipe.
 
     def run(self, block: Block) -> None:
-        where = f"{self._page.name}, line {block.line}"
+        location = f"{self._page.name}, line {block.line}"
         if block.title:
             path = self._folder / block.title
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text)
         match block.language:
             case "python" if not block.title:
-                self._run_python(block, where)
+                self._run_python(block, location)
             case "python":
-                ast.parse(block.text, where)
+                ast.parse(block.text, location)
             case "console":
-                self._run_console(block.text, where)
+                self._run_console(block.text, location)
             case "yaml":
                 list(yaml.safe_load_all(block.text))
             case "json":
@@ -96,21 +96,21 @@ class PageRunner:
             case "toml":
                 tomllib.loads(block.text)
             case "go":
-                _check_go(block.text, where)
+                _check_go(block.text, location)
             case "text" | "mermaid":
                 pass
             case _:
-                raise AssertionError(f"{where}: no rule runs a block of language {block.language!r}")
+                raise AssertionError(f"{location}: no rule runs a block of language {block.language!r}")
 
-    def _run_python(self, block: Block, where: str) -> None:
-        code = compile(block.text, where, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    def _run_python(self, block: Block, location: str) -> None:
+        code = compile(block.text, location, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
         result = eval(code, self._variables)
         if inspect.iscoroutine(result):
             asyncio.run(result)
 
-    def _run_console(self, text: str, where: str) -> None:
+    def _run_console(self, text: str, location: str) -> None:
         if "kubectl" in text and shutil.which("kubectl", path=self._environment["PATH"]) is None:
-            pytest.skip(f"{where}: needs kubectl, which `make real` builds")
+            pytest.skip(f"{location}: needs kubectl, which `make real` builds")
         for command, expected in _commands(text):
             status = re.search(r"# exit status (\d+)$", command)
             if command.endswith(" &"):
@@ -126,13 +126,13 @@ class PageRunner:
                 check=False,
                 text=True,
             )
-            wanted = int(status[1]) if status else 0
-            assert completed.returncode == wanted, (
-                f"{where}: {command}: exit status {completed.returncode}\n{completed.stdout}"
+            expected_status = int(status[1]) if status else 0
+            assert completed.returncode == expected_status, (
+                f"{location}: {command}: exit status {completed.returncode}\n{completed.stdout}"
             )
             if expected:
                 assert _matches(expected, completed.stdout), (
-                    f"{where}: {command} printed\n{completed.stdout}\nnot\n{expected}"
+                    f"{location}: {command} printed\n{completed.stdout}\nnot\n{expected}"
                 )
 
     def _start(self, command: str) -> None:
@@ -176,7 +176,7 @@ def _line_pattern(line: str) -> str:
     return ".*".join(re.escape(part) for part in line.rstrip().split("..."))
 
 
-def _check_go(text: str, where: str) -> None:
+def _check_go(text: str, location: str) -> None:
     if gofmt := shutil.which("gofmt"):
         source = text if text.lstrip().startswith("package ") else f"package p\n\nfunc _() {{\n{text}\n}}\n"
         completed = subprocess.run([gofmt, "-e"], input=source, capture_output=True, text=True, check=False)
@@ -184,4 +184,4 @@ def _check_go(text: str, where: str) -> None:
             completed = subprocess.run(
                 [gofmt, "-e"], input=f"package p\n\n{text}", capture_output=True, text=True, check=False
             )
-        assert completed.returncode == 0, f"{where}: {completed.stderr}"
+        assert completed.returncode == 0, f"{location}: {completed.stderr}"

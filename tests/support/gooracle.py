@@ -15,23 +15,23 @@ def binary(folder: Path) -> Path | str:
     """Build the program in a folder. Return its path, or the reason why it cannot be built."""
     content = hashlib.sha256(b"".join((folder / name).read_bytes() for name in SOURCES)).hexdigest()[:16]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fairlead" / "oracle"
-    made = cache / content
-    if made.exists():
-        return made
-    go = shutil.which("go")
-    if go is None:
+    binary_path = cache / content
+    if binary_path.exists():
+        return binary_path
+    go_command = shutil.which("go")
+    if go_command is None:
         return "the oracle needs Go to be built"
     cache.mkdir(parents=True, exist_ok=True)
     part = cache / f"{content}.{os.getpid()}"
-    command = [go, "build", "-o", str(part), "."]
+    command = [go_command, "build", "-o", str(part), "."]
     try:
         built = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=110)
     except subprocess.TimeoutExpired:
         return f"building it takes long the first time: run `go build -o /dev/null .` in {folder} once"
     if built.returncode:
         return f"the oracle could not be built: {built.stderr.strip()[-500:]}"
-    part.rename(made)
-    return made
+    part.rename(binary_path)
+    return binary_path
 
 
 class Oracle:

@@ -25,9 +25,9 @@ def test_requests_take_time_and_are_counted():
         await slow.request(HttpRequest("POST", PATH, headers=HEADERS, body=configmap("a")))
         return counting.counts, world.clock.monotonic()
 
-    counts, took = virtual.run(main())
+    counts, seconds = virtual.run(main())
     assert counts == {("POST", 201): 1, ("POST", 409): 1}
-    assert took == 1.0
+    assert seconds == 1.0
 
 
 def test_watch_events_come_late_in_order_and_not_one_lag_after_another():
@@ -46,6 +46,6 @@ def test_watch_events_come_late_in_order_and_not_one_lag_after_another():
         names = [json.loads(line)["object"]["metadata"]["name"] for line in seen.splitlines()]
         return names, world.clock.monotonic()
 
-    names, took = virtual.run(main())
+    names, seconds = virtual.run(main())
     assert names == [f"c{i}" for i in range(20)]
-    assert 1.0 < took < 3.5
+    assert 1.0 < seconds < 3.5

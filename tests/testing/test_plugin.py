@@ -36,15 +36,15 @@ def run(folder, *args):
 
 @pytest.mark.parametrize("plugins", [(), ("-p", "no:asyncio")], ids=["beside pytest-asyncio", "without it"])
 def test_the_tests_in_docs_examples_pass(plugins):
-    done = run(EXAMPLES, str(EXAMPLES / "test_greeter.py"), *plugins)
-    assert done.outcomes == {"passed": 5}, done.failures
+    completed = run(EXAMPLES, str(EXAMPLES / "test_greeter.py"), *plugins)
+    assert completed.outcomes == {"passed": 5}, completed.failures
 
 
 @pytest.mark.real
 def test_the_tests_in_docs_examples_pass_on_a_real_server(real_server, monkeypatch):
     monkeypatch.setattr(RealServer, "__enter__", lambda _: real_server)  # Use the running server.
-    done = run(EXAMPLES, str(EXAMPLES / "test_greeter.py"), "--api-server=real")
-    assert done.outcomes == {"passed": 3, "skipped": 2}, done.failures
+    completed = run(EXAMPLES, str(EXAMPLES / "test_greeter.py"), "--api-server=real")
+    assert completed.outcomes == {"passed": 3, "skipped": 2}, completed.failures
 
 
 def test_failure_report_starts_in_the_test_and_names_the_error_once(tmp_path):
@@ -66,8 +66,8 @@ def test_failure_report_starts_in_the_test_and_names_the_error_once(tmp_path):
             """
         )
     )
-    done = run(tmp_path, str(tmp_path))
-    report, _, log = done.failures.partition("Captured log call")
+    completed = run(tmp_path, str(tmp_path))
+    report, _, log = completed.failures.partition("Captured log call")
     assert report.count("no such colour") == 1
     assert "asyncio" not in report
     assert log.count("Traceback") <= 1
@@ -102,10 +102,10 @@ def test_time_is_virtual_by_default_and_a_stuck_operator_is_reported(tmp_path):
             """
         )
     )
-    done = run(tmp_path, str(tmp_path))
-    assert done.outcomes == {"passed": 2, "failed": 1}, done.failures
-    assert "still busy after 90 s; failing: thing " in done.failures
-    assert "no such colour" in done.failures
+    completed = run(tmp_path, str(tmp_path))
+    assert completed.outcomes == {"passed": 2, "failed": 1}, completed.failures
+    assert "still busy after 90 s; failing: thing " in completed.failures
+    assert "no such colour" in completed.failures
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_a_wrong_use_of_the_fixtures_names_the_right_one(tmp_path, test, message
     fixture = "@pytest_asyncio.fixture\nasync def created(cluster): await cluster.create(fl.ConfigMap('created'))"
     text = f"import pytest, pytest_asyncio, fairlead as fl\n{fixture}\n{test}\n"
     (tmp_path / f"{tmp_path.name}.py").write_text(text)
-    done = run(tmp_path, str(tmp_path))
-    assert done.outcomes == {"failed": 1}
-    assert message in done.failures
+    completed = run(tmp_path, str(tmp_path))
+    assert completed.outcomes == {"failed": 1}
+    assert message in completed.failures
 
 
 def test_the_cluster_accepts_plain_dicts(tmp_path):
@@ -136,8 +136,8 @@ def test_the_cluster_accepts_plain_dicts(tmp_path):
             await cluster.delete(made)
         """
     (tmp_path / "test_dicts.py").write_text(textwrap.dedent(text))
-    done = run(tmp_path, str(tmp_path))
-    assert done.outcomes == {"passed": 1}, done.failures
+    completed = run(tmp_path, str(tmp_path))
+    assert completed.outcomes == {"passed": 1}, completed.failures
 
 
 def test_an_unknown_server_in_the_environment_stops_the_run(tmp_path, monkeypatch):

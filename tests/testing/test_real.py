@@ -74,10 +74,10 @@ def test_the_real_server_is_the_release_it_claims_to_be(real_server):
 @pytest.mark.real
 def test_a_wrong_token_is_refused_over_verified_tls(real_server, monkeypatch):
     monkeypatch.setattr(real_server, "token", "wrong")
-    with pytest.raises(urllib.error.HTTPError) as refused:
+    with pytest.raises(urllib.error.HTTPError) as raised:
         real_server.request("GET", "/api/v1/namespaces")
-    assert refused.value.code == 401
-    refused.value.close()
+    assert raised.value.code == 401
+    raised.value.close()
 
 
 @pytest.mark.real
