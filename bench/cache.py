@@ -67,13 +67,13 @@ def rss():
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-async def contest(name, port, objects, events, timed):
-    result, events = {}, EventCounter()
+async def contest(name, port, objects, event_count, timed):
+    result, counter = {}, EventCounter()
     contestant = importlib.import_module(f"contestants.{name}").Contestant()
     contestant.expected = objects
     gc.collect()
     before, started, cpu_start = rss(), time.perf_counter(), time.process_time()
-    await contestant.start(f"http://127.0.0.1:{port}", events)
+    await contestant.start(f"http://127.0.0.1:{port}", counter)
     result["sync s"] = time.perf_counter() - started
     result["sync CPU s"] = time.process_time() - cpu_start
     gc.collect()
@@ -86,17 +86,19 @@ async def contest(name, port, objects, events, timed):
         await asyncio.sleep(0.05)
     sent, batch = 0, min(BATCH, objects)  # an operator may take two changes of one object together
     started, cpu_start = time.perf_counter(), time.process_time()
-    while sent < events and time.perf_counter() - started < SECONDS:
-        all_received = events.expect(batch)
+    while sent < event_count and time.perf_counter() - started < SECONDS:
+        all_received = counter.expect(batch)
         await get(port, f"/events?count={batch}")
         await all_received
         sent += batch
     result["events/s"] = sent / (time.perf_counter() - started)
     result["event CPU µs"] = (time.process_time() - cpu_start) / sent * 1e6
-    all_received = events.expect(timed, timed=True)
+    all_received = counter.expect(timed, timed=True)
     await get(port, f"/events?count={timed}&rate={LATENCY_RATE}")
     await all_received
-    cut = statistics.quantiles([arrived_at - float(contestant.sent(obj)) for arrived_at, obj in events.arrivals], n=100)
+    cut = statistics.quantiles(
+        [arrived_at - float(contestant.sent(obj)) for arrived_at, obj in counter.arrivals], n=100
+    )
     result |= {"p50 µs": cut[49] * 1e6, "p99 µs": cut[98] * 1e6}
     await contestant.close()
     return result

@@ -11,7 +11,6 @@ import asyncio
 from contextlib import suppress
 
 import report
-
 from fairlead.api.errors import AlreadyExists, ApiError, Conflict
 from fairlead.api.kinds import kind
 from fairlead.api.world import World

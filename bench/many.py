@@ -13,9 +13,9 @@ import selectors
 import socket
 import time
 
-import report
 from support.server_pair import UNCHECKED, start_servers
 
+import report
 from fairlead.testing.real import VERSION
 from support import recording
 
