@@ -28,7 +28,32 @@ All commands exit with 0 on success, 1 if something was found or failed, 2 if th
 Ctrl-C."""
 METRICS_TEXT = """\
 `fairlead run --health PORT` serves them at `/metrics`. Names that controller-runtime and client-go also use mean the
-same here, so that their dashboards work."""
+same here, so that their dashboards work.
+
+## Metrics of your own
+
+Declare them in the registry `op.metrics`, and they appear at `/metrics` too:
+
+```python
+from prometheus_client import Counter
+
+import fairlead as fl
+
+op = fl.Operator("greeter")
+greetings = Counter("greetings", "Greetings sent", ["language"], registry=op.metrics)
+greetings.labels("en").inc()
+```
+
+Metrics that are declared without a registry are served as well. A metric with the name of one of fairlead's is logged
+and left out. Do not use names of objects as labels: each value is a time series.
+
+## Metrics of the process
+
+`process_cpu_seconds_total`, `process_resident_memory_bytes`, `process_virtual_memory_bytes`, `process_open_fds`,
+`process_max_fds` and `process_start_time_seconds` (on Linux), `python_gc_collections_total`,
+`python_gc_objects_collected_total` and `python_info`, as prometheus_client reports them.
+
+## Metrics of fairlead"""
 SETTINGS_TEXT = """\
 `fl.Operator(…)` takes all of them, for all of its controllers. `@op.reconcile(…)` takes all but `request_timeout`, for
 one controller. `fairlead run` has an option for each."""

@@ -1,8 +1,9 @@
 """The Prometheus metrics of an operator: metrics with the names of controller-runtime, and fairlead's own."""
 
+import logging
 from collections.abc import Callable, Hashable, Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
 from prometheus_client.registry import Collector
 
 from fairlead.api.errors import may_have_happened
@@ -11,6 +12,8 @@ from fairlead.queue import Outcome
 from fairlead.runtime.handlers import HandlerTimeout
 from fairlead.runtime.outcomes import Terminal
 from fairlead.runtime.pass_results import is_code_error
+
+log = logging.getLogger("fairlead.metrics")
 
 # The buckets of controller-runtime, so that quantiles are comparable.
 _SECONDS = (
@@ -21,9 +24,16 @@ _QUEUE_SECONDS = tuple(10.0**power for power in range(-8, 4))
 
 
 class Metrics(Collector):
-    """The Prometheus metrics of one run of an operator, with their own registry."""
+    """The metrics of one run of an operator, in a registry of their own.
 
-    def __init__(self) -> None:
+    `text` also returns the metrics of the operator's author (`own_metrics`), and those of the default registry of
+    prometheus_client: the process, and metrics that were declared without a registry.
+    """
+
+    def __init__(self, own_metrics: CollectorRegistry | None = None) -> None:
+        self._served = [own_metrics] if own_metrics is not None else []
+        self._served.append(REGISTRY)
+        self._unserved: set[str] = set()  # what was logged as not served
         self.registry = registry = CollectorRegistry()
         self._measures: list[Callable[[], None]] = []
         self._passes: dict[tuple[str, str], tuple[Histogram, Counter]] = {}
@@ -130,8 +140,37 @@ class Metrics(Collector):
         return ()
 
     def text(self) -> bytes:
-        """Return all metrics in the text format of Prometheus."""
-        return generate_latest(self.registry)
+        """Return all metrics in the text format of Prometheus: fairlead's, those of `op.metrics`, and of the process.
+
+        A metric of the operator that has the name of another one, or that raises, is logged once and left out.
+        """
+        families = {family.name: family for family in self.registry.collect()}
+        for registry in self._served:
+            try:
+                own = list(registry.collect())
+            except Exception as error:
+                self._warn_once(f"the operator's metrics are not served, because a collector raised {error!r}")
+                continue
+            for family in own:
+                if families.setdefault(family.name, family) is not family:
+                    self._warn_once(f"the metric {family.name} is not served, because another one has this name")
+        return generate_latest(_Families(families.values()))
+
+    def _warn_once(self, message: str) -> None:
+        if message not in self._unserved:
+            self._unserved.add(message)
+            log.warning("%s", message)
+
+
+class _Families(CollectorRegistry):
+    """A registry of collected metrics, as `generate_latest` expects it."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        super().__init__()
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
 
 
 class QueueMetrics:

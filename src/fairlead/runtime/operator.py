@@ -1,5 +1,6 @@
 """The operator: controllers, timers and hooks of one process, declared with decorators."""
 
+import functools
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -19,6 +20,8 @@ from fairlead.runtime.sources import HOME, DeclarationError, Source, source_of
 from fairlead.runtime.tuning import CONCURRENCY, RATE_LIMIT, REQUEST_TIMEOUT, RESYNC, TIMEOUT, Tuning
 
 if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
     from fairlead.runtime.context import Context
     from fairlead.runtime.read_context import ReadContext
     from fairlead.runtime.running import Running
@@ -137,6 +140,17 @@ class Operator:
     timers: list[tuple[float, Callable[..., Any]]] = field(default_factory=list, init=False, repr=False)
     startups: list[Hook] = field(default_factory=list, init=False, repr=False)
     shutdowns: list[Hook] = field(default_factory=list, init=False, repr=False)
+
+    @functools.cached_property
+    def metrics(self) -> "CollectorRegistry":
+        """The registry for the operator's own metrics. /metrics serves them beside those of fairlead.
+
+        Example:
+            greetings = prometheus_client.Counter("greetings", "Greetings sent", registry=op.metrics)
+        """
+        from prometheus_client import CollectorRegistry
+
+        return CollectorRegistry()
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?", self.name):

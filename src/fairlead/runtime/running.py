@@ -79,7 +79,7 @@ class Running:
     ) -> None:
         _check_declarations(operator, clusters or {})
         self.operator = operator
-        self.metrics = metrics = Metrics()
+        self.metrics = metrics = Metrics(operator.metrics)
         self.history = history = History(world.clock, operator.name)
         """What the passes do. Subscribe to it before the run starts."""
         self._world = world
