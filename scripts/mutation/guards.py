@@ -378,6 +378,30 @@ MUTANTS = [
         "        if False:\n",
     ),
     Mutant(
+        "early look: our own change does not cut a wait",
+        "runtime/early_looks.py",
+        "and not wake.is_own ",
+        "",
+    ),
+    Mutant(
+        "early look: an event before its answer may be our own",
+        "runtime/early_looks.py",
+        "wake.change.call_when_answered(decide)",
+        "decide()",
+    ),
+    Mutant(
+        "early look: a status does not cut a wait",
+        "runtime/early_looks.py",
+        "and is_possible_remedy(wake)",
+        "",
+    ),
+    Mutant(
+        "early look: a change during the failing pass counts",
+        "runtime/controller.py",
+        "                    self._early_looks.on_error(key)\n",
+        "",
+    ),
+    Mutant(
         "queue: one worker per key",
         "queue/queue.py",
         "if state.in_progress_since is not None:\n            state.rerun_priority",
@@ -472,6 +496,24 @@ MUTANTS = [
         "queue/queue.py",
         "state.priority, state.rerun_priority = max(state.rerun_priority, state.priority), None\n",
         "self._make_ready(key, state, state.rerun_priority)\n",
+    ),
+    Mutant(
+        "queue: early looks are limited",
+        "queue/queue.py",
+        "        state.early_looks.take(when)\n",
+        "",
+    ),
+    Mutant(
+        "queue: a wait after a conflict is not cut",
+        "queue/queue.py",
+        "state.backing_off_until is not None and state.can_be_cut",
+        "state.backing_off_until is not None",
+    ),
+    Mutant(
+        "queue: an early look does not extend the backoff",
+        "queue/queue.py",
+        "if when >= state.backing_off_until:",
+        "if False:",
     ),
     Mutant(
         "queue: the earliest delayed add counts",

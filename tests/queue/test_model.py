@@ -23,6 +23,8 @@ class QueueModel:
         self.backing_off = {}  # key -> (time of the retry, sequence number, priority)
         self.delayed = {}  # key -> (time of the add, sequence number, priority)
         self.sequence = 0
+        self.after_error = set()  # keys that back off after an error
+        self.early_tokens = {}  # key -> (tokens, when they were counted)
         self.errors, self.conflicts = {}, {}
         self.lane_order, self.limits = [], {}
         self.tokens, self.rates, self.filled_at = {}, {}, {}  # lane -> tokens, rate, when the tokens were counted
@@ -119,6 +121,7 @@ class QueueModel:
 
     def done(self, key):
         del self.in_progress[key]
+        self.early_tokens.pop(key, None)
         self.errors.pop(key, None)
         self.conflicts.pop(key, None)
         if key in self.added_again:
@@ -127,12 +130,31 @@ class QueueModel:
     def retry(self, key):
         self.errors[key] = self.errors.get(key, 0) + 1
         self.hold(key, backoff.delay(self.errors[key], 0.005, 30, self.world))
+        self.after_error.add(key)
+
+    def cut_backoff(self, key):
+        if key not in self.backing_off or key not in self.after_error:
+            return
+        tokens, counted_at = self.early_tokens.get(key, (3.0, self.now))
+        tokens = min(3.0, tokens + self.now - counted_at)
+        when = self.now + max(0.0, 1.0 - tokens)
+        ready_at, _, priority = self.backing_off[key]
+        if when >= ready_at:
+            return
+        self.early_tokens[key] = tokens - 1, self.now
+        if when > self.now:
+            self.sequence += 1
+            self.backing_off[key] = (when, self.sequence, priority)
+        else:
+            del self.backing_off[key]
+            self.make_ready(key, priority)
 
     def conflict(self, key):
         self.conflicts[key] = self.conflicts.get(key, 0) + 1
         self.hold(key, backoff.delay(self.conflicts[key], 0.010, 1, self.world))
 
     def hold(self, key, seconds):
+        self.after_error.discard(key)
         priority = self.in_progress.pop(key)
         self.sequence += 1
         self.backing_off[key] = (self.now + seconds, self.sequence, max(priority, self.added_again.pop(key, priority)))
@@ -145,6 +167,7 @@ key = st.sampled_from(KEYS)
 add = st.tuples(st.just("add"), key, st.sampled_from(Priority), st.sampled_from([0.0, 0.0, 0.0, 0.25, 1.0, 40.0]))
 take_one = st.just(("take",))
 give_back = st.tuples(st.sampled_from(["done", "retry", "conflict"]), st.integers(0, 8))
+cut = st.tuples(st.just("cut"), key)
 # Never a sum of the delays above, so that no two events have the same time.
 advance = st.tuples(st.just("advance"), st.sampled_from([0.0037, 0.1003, 0.7001, 31.00007]))
 limit = st.tuples(st.just("limit"), st.sampled_from([None, *LANES]), st.integers(0, 4))
@@ -183,6 +206,9 @@ async def compare_with_model(history):
                 lane, per_second = arguments
                 queue.limit_rate(per_second, lane)
                 model.limit_rate(per_second, lane)
+            case "cut":
+                queue.cut_backoff(arguments[0])
+                model.cut_backoff(arguments[0])
             case _ if model.in_progress:
                 name = sorted(model.in_progress)[arguments[0] % len(model.in_progress)]
                 getattr(queue, action)(name)
@@ -211,6 +237,6 @@ async def compare_with_model(history):
 
 
 @settings(max_examples=600, deadline=None)
-@given(st.lists(st.one_of(add, add, take_one, take_one, give_back, give_back, advance, limit, rate), max_size=80))
+@given(st.lists(st.one_of(add, add, take_one, take_one, give_back, give_back, cut, advance, limit, rate), max_size=80))
 def test_queue_matches_the_model_after_any_history(history):
     virtual.run(compare_with_model(history))

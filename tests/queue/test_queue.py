@@ -208,6 +208,89 @@ async def test_adds_neither_shorten_nor_extend_the_back_off(queue):
     assert 10 <= runs[0] <= 20.48
 
 
+async def fail_until_the_back_off_is_long(queue, key="a"):
+    queue.add(key)
+    await queue.get()
+    while queue.retry(key) < 10:
+        await queue.get()
+
+
+@in_virtual_time
+async def test_a_cut_runs_a_key_that_failed_at_once_and_keeps_its_error_count(queue):
+    await fail_until_the_back_off_is_long(queue)
+    failed_at = now()
+    await asyncio.sleep(1)
+    queue.cut_backoff("a")
+    assert await wait_for_key(queue) == failed_at + 1
+    assert queue.retry("a") >= 10, "the early look counts as one more error, not as the first"
+
+
+@in_virtual_time
+async def test_early_looks_are_three_at_once_and_then_one_per_second(queue):
+    await fail_until_the_back_off_is_long(queue)
+    looks, started = [], now()
+    for _ in range(500):  # 100 cuts per second.
+        queue.cut_backoff("a")
+        if key := await try_to_get(queue):
+            looks.append(now() - started)
+            queue.retry(key)
+        await asyncio.sleep(0.01)
+    assert looks == pytest.approx([0.0, 0.01, 0.02, 1.0, 2.0, 3.0, 4.0], abs=0.03)
+
+
+async def try_to_get(queue):
+    return await queue.get() if len(queue) else None
+
+
+@in_virtual_time
+async def test_100_cuts_a_second_add_at_most_one_run_a_second_and_three(queue):
+    async def count_runs(seconds, key, cut):
+        queue.add(key)
+        runs, end = 0, now() + seconds
+        while now() < end:
+            if cut:
+                queue.cut_backoff(key)
+            if (taken := await try_to_get(queue)) is not None:
+                runs += 1
+                queue.retry(taken)
+            await asyncio.sleep(0.01)
+        return runs
+
+    alone = await count_runs(300, "a", cut=False)
+    queue = Queue(virtual.world(), lane=lambda key: key[0])
+    edited = await count_runs(300, "b", cut=True)
+    assert alone < 40
+    assert edited <= alone + 300 + 3
+
+
+@in_virtual_time
+async def test_a_wait_after_a_conflict_is_not_cut(queue):
+    queue.add("a")
+    await queue.get()
+    while queue.conflict("a") < 0.5:
+        await queue.get()
+    queue.cut_backoff("a")
+    assert len(queue) == 0
+    started = now()
+    assert await wait_for_key(queue) - started >= 0.5
+
+
+@in_virtual_time
+async def test_cuts_of_other_keys_are_ignored(queue):
+    queue.cut_backoff("a")
+    assert queue.is_idle
+    queue.add("a", after=10)
+    queue.cut_backoff("a")
+    assert len(queue) == 0
+    await asyncio.sleep(10)
+    assert len(queue) == 1
+    queue.cut_backoff("a")
+    await queue.get()
+    queue.cut_backoff("a")
+    queue.done("a")
+    assert queue.is_idle
+
+
 @in_virtual_time
 async def test_many_other_keys_do_not_starve_a_retry(queue):
     queue.add("a")

@@ -62,10 +62,16 @@ class Change:
     name are two changes. `initial` is True if the object existed already when the watch or the handler started.
     """
 
-    __slots__ = ("_own_versions", "initial", "name", "namespace", "new", "old")
+    __slots__ = ("_overlay", "_own_versions", "initial", "name", "namespace", "new", "old")
 
     def __init__(
-        self, key: ObjectKey, old: Snapshot | None, new: Snapshot | None, initial: bool, own_versions: OwnVersions
+        self,
+        key: ObjectKey,
+        old: Snapshot | None,
+        new: Snapshot | None,
+        initial: bool,
+        own_versions: OwnVersions,
+        overlay: Overlay,
     ) -> None:
         self.namespace = key[0] or None
         self.name = key[1]
@@ -73,6 +79,7 @@ class Change:
         self.new = new
         self.initial = initial
         self._own_versions = own_versions
+        self._overlay = overlay
 
     @property
     def is_own(self) -> bool:
@@ -80,6 +87,10 @@ class Change:
         if self.new is not None:
             return (self.new.uid, str(self.new.version)) in self._own_versions
         return self.old is not None and (self.old.uid, "") in self._own_versions
+
+    def call_when_answered(self, callback: Callable[[], None]) -> None:
+        """Call back when `is_own` is final: when our writes that may have made the change have been answered."""
+        self._overlay.call_when_answered(callback)
 
 
 Handler = Callable[[Change], None]
@@ -321,7 +332,7 @@ class Informer:
             sides = [(before, None), (None, after)]
         else:
             sides = [(before, after)]
-        changes = [Change(key, *side, initial, self._own_versions) for side in sides]
+        changes = [Change(key, *side, initial, self._own_versions, self.overlay) for side in sides]
         for handler in handlers:
             for change in changes:
                 try:

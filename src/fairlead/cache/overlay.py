@@ -1,7 +1,7 @@
 """The overlay of own writes: reads show our own writes before the watch reports them."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from fairlead.cache.entries import CacheEntry
 from fairlead.cache.indexes import Index, IndexFunction, ObjectKey
@@ -39,6 +39,7 @@ class Overlay:
         self._indexes: dict[IndexFunction, Index] = {}
         self._tombstones: dict[str, int] = {}  # uid -> the newest known version of the object
         self._pending: set[PendingWrite] = set()
+        self._waiters: list[tuple[set[PendingWrite], Callable[[], None]]] = []
         self._epoch = 0
 
     def __bool__(self) -> bool:
@@ -75,6 +76,20 @@ class Overlay:
     def end_write(self, write: PendingWrite) -> None:
         """Forget a pending write: its response arrived, or it failed."""
         self._pending.discard(write)
+        if self._waiters:
+            for awaited, _ in self._waiters:
+                awaited.discard(write)
+            callbacks = [callback for awaited, callback in self._waiters if not awaited]
+            self._waiters = [waiter for waiter in self._waiters if waiter[0]]
+            for callback in callbacks:
+                callback()
+
+    def call_when_answered(self, callback: Callable[[], None]) -> None:
+        """Call back when every write that is pending now has ended; at once if there is none."""
+        if self._pending:
+            self._waiters.append((set(self._pending), callback))
+        else:
+            callback()
 
     def record(
         self, write: PendingWrite, key: ObjectKey, entry: CacheEntry, position: int, *, selected: bool = True

@@ -14,6 +14,7 @@ from fairlead.cache import Change, Handler
 from fairlead.queue import Priority
 from fairlead.runtime import logs, pass_results
 from fairlead.runtime.context import Context
+from fairlead.runtime.early_looks import EarlyLooks
 from fairlead.runtime.handlers import call_handler, name_of, reject_return_value
 from fairlead.runtime.history_log import describe_error
 from fairlead.runtime.operator import Cleanup, Controller, Mapper
@@ -46,6 +47,7 @@ class Reconciler:
         self._writer = writer
         self._services = services
         self.wakes = Wakes()
+        self._early_looks = EarlyLooks(services.queue)
         self._failures_in_a_row: dict[Key, int] = {}
         self._unknown_writes: set[Key] = set()  # keys with a write whose answer was lost
         self._unpruned: dict[Key, set[str]] = {}  # uids of children that were warned about
@@ -84,6 +86,8 @@ class Reconciler:
         key = Key(self.name, namespace, name)
         self.wakes.add(key, wake)
         self._services.queue.add(key, priority=priority)
+        if wake.change is not None:
+            self._early_looks.on_change(key, wake)
 
     def _on_primary(self, change: Change) -> None:
         source: CauseSource = "start" if change.initial else "primary"
@@ -232,6 +236,9 @@ class Reconciler:
                 if self._services.tries is None or failures < self._services.tries:
                     self.wakes.add(key, Wake("retry", attempt=failures))
                     next_look = queue.retry(key)
+                    self._early_looks.on_error(key)
+                    if not queue.can_cut_backoff(key):
+                        next_look = 0.0
                 else:
                     queue.done(key)
             case QueueAction.CONFLICT:
@@ -240,6 +247,7 @@ class Reconciler:
             case QueueAction.DONE:
                 self._failures_in_a_row.pop(key, None)
                 queue.done(key)
+        self._early_looks.forget(key)
         return next_look
 
     async def _run_pass(self, key: Key) -> PassResult:
