@@ -647,4 +647,22 @@ MUTANTS = [
         "if identity.authorization and self._shows_proxy:",
         "if False:",
     ),
+    Mutant(
+        "lease: checked again at the socket write",
+        "client/http.py",
+        'if check is not None and self.method != "CONNECT":',
+        "if False:",
+    ),
+    Mutant(
+        "lease: no write while the holder is uncertain",
+        "runtime/leases.py",
+        "if self._changes != self._changes_before_write:",
+        "if False:",
+    ),
+    Mutant(
+        "lease: a standby waits before it creates a missing lease",
+        "runtime/leases.py",
+        "return self._seen is None or self._world",
+        "return True or self._world",
+    ),
 ]

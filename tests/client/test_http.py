@@ -106,6 +106,24 @@ async def test_cookies_are_not_stored(raw_server, transport):
     assert "cookie" not in dict(raw_server.requests[1][1])
 
 
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+async def test_before_send_is_called_when_the_connection_is_open(method, raw_server, transport):
+    """The wait for a connection may be long. The check comes after it, at the last moment."""
+    await raw_server.start(always_respond_ok)
+    connections = []
+
+    def check():
+        connections.append(raw_server.connections)
+        raise NotSent("not the leader")
+
+    server = transport(raw_server.url)
+    with pytest.raises(NotSent, match="not the leader"):
+        await server.request(HttpRequest(method, "/", body=b"{}", before_send=check))
+    assert (await server.request(HttpRequest(method, "/"))).body == b"{}", "the next request has no check"
+    assert len(connections) == 1
+    assert [line.split()[0] for line, _, _ in raw_server.requests] == [method]
+
+
 async def test_a_refused_connection_raises_not_sent(transport):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

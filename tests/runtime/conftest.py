@@ -31,6 +31,7 @@ class FakeClient:
         self.log = []
         self.delay = 0.0
         self.failure_to_raise = None
+        self.events = None  # a queue of watch events: (type, JSON)
         self._versions = itertools.count(1)
 
     async def _start_request(self, verb):
@@ -64,6 +65,17 @@ class FakeClient:
         if obj["metadata"]["resourceVersion"] != self.objects[name]["metadata"]["resourceVersion"]:
             raise api_error("Conflict", 409)
         return self._store(dict(obj))
+
+    @asynccontextmanager
+    async def watch(self, kind, namespace, *, fields):
+        """Open a watch of the events in `self.events`, or raise Forbidden if the test has not set it."""
+        if self.events is None:
+            raise api_error("Forbidden", 403)
+        yield self._receive_events()
+
+    async def _receive_events(self):
+        while True:
+            yield await self.events.get()
 
     async def patch(self, kind, name, namespace, patch, *, type):  # noqa: A002
         await self._start_request("patch")

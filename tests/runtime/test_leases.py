@@ -1,6 +1,7 @@
 """Tests that at most one process holds a lease, within the documented limits."""
 
 import asyncio
+import json
 
 import pytest
 from virtual_time import in_virtual_time
@@ -113,6 +114,71 @@ async def test_holder_stops_when_its_lease_was_taken(server):
     assert read_holder(server) == "thief"
 
 
+@in_virtual_time
+async def test_no_write_is_sent_from_the_deletion_of_the_lease_until_it_is_created_again(server):
+    world, server.events = virtual.world(), asyncio.Queue()
+    first_lease = lease(server, world, "a")
+    await first_lease.acquire()
+    keep_task = asyncio.create_task(first_lease.keep())
+    await asyncio.sleep(0.5)
+    server.delay = 0.2
+    server.events.put_nowait(("MODIFIED", b'{"spec": {"holderIdentity": "a"}}'))
+    await asyncio.sleep(0.1)
+    assert first_lease.seconds_left() > 0, "our own renewal"
+    server.events.put_nowait(("DELETED", json.dumps(server.objects.pop("greeter")).encode()))
+    await asyncio.sleep(0.1)
+    assert first_lease.seconds_left() <= 0
+    await asyncio.sleep(0.5)  # a read and a create
+    assert read_holder(server) == "a"
+    assert first_lease.seconds_left() > 0
+    server.events.put_nowait(("MODIFIED", b'{"spec": {"holderIdentity": "thief"}}'))
+    server.objects["greeter"]["spec"]["holderIdentity"] = "thief"
+    await asyncio.sleep(0.1)
+    assert first_lease.seconds_left() <= 0
+    await keep_task
+
+
+@in_virtual_time
+async def test_renewal_that_was_sent_before_a_foreign_change_does_not_end_the_doubt(server):
+    world, server.events = virtual.world(), asyncio.Queue()
+    first_lease = lease(server, world, "a")
+    await first_lease.acquire()
+    keep_task = asyncio.create_task(first_lease.keep())
+    await asyncio.sleep(0.5)
+    server.delay = 1.0
+    await asyncio.sleep(2.0)  # A renewal is on its way.
+    server.events.put_nowait(("MODIFIED", b'{"spec": {"holderIdentity": "thief"}}'))
+    await asyncio.sleep(0.6)  # Its answer has arrived.
+    assert first_lease.seconds_left() <= 0
+    keep_task.cancel()
+
+
+@pytest.mark.parametrize("renewals", [0, 3])
+def test_standby_waits_out_the_lease_that_it_saw_before_it_creates_a_missing_one(server, renewals):
+    async def test():
+        world = virtual.world()
+        holder, standby = lease(server, world, "a"), lease(server, world, "b")
+        await holder.acquire()
+        acquire_task = asyncio.create_task(standby.acquire())
+        for _ in range(renewals):
+            await asyncio.sleep(3)
+            await holder._try()
+        await asyncio.sleep(3)
+        del server.objects["greeter"]
+        while not acquire_task.done():
+            assert not (holder.seconds_left() > 0 and standby.seconds_left() > 0)
+            await asyncio.sleep(0.1)
+        assert standby.seconds_left() > 0 >= holder.seconds_left()
+
+    virtual.run(test())
+
+
+@in_virtual_time
+async def test_standby_creates_a_missing_lease_at_once_if_it_saw_no_holder(server):
+    world = virtual.world()
+    await asyncio.wait_for(lease(server, world, "a").acquire(), 0.1)
+
+
 class SuspendingClock:
     """A clock that includes the seconds of a suspend. The clock of the event loop does not include them."""
 
@@ -146,8 +212,12 @@ async def test_no_write_is_sent_on_the_old_lease_after_a_suspend(server):
 class SendRecorder:
     def __init__(self):
         self.sent = []
+        self.before_send = None  # called between the check of the FencedTransport and the send
 
     async def request(self, request):
+        if self.before_send:
+            self.before_send()
+            request.before_send()
         self.sent.append((request.method, request.timeout))
 
     async def close(self): ...
@@ -166,6 +236,14 @@ async def test_write_is_not_sent_without_the_lease(method):
     send_recorder = SendRecorder()
     with pytest.raises(NotLeading):
         await FencedTransport(send_recorder, FakeLease(0.0)).request(HttpRequest(method, "/api/v1/pods"))
+    assert send_recorder.sent == []
+
+
+async def test_lease_is_checked_again_at_the_last_moment():
+    send_recorder, fake_lease = SendRecorder(), FakeLease(5.0)
+    send_recorder.before_send = lambda: setattr(fake_lease, "_seconds_left", 0.0)
+    with pytest.raises(NotLeading):
+        await FencedTransport(send_recorder, fake_lease).request(HttpRequest("PATCH", "/api/v1/pods"))
     assert send_recorder.sent == []
 
 

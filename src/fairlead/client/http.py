@@ -5,7 +5,8 @@ import os
 import socket
 import ssl
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -154,6 +155,7 @@ class HttpTransport:
         url = self._base + request.path + (f"?{urlencode(request.query)}" if request.query else "")
         # Use half of a short timeout, so that a failed connection is known before the timeout: nothing was sent.
         connect = CONNECT_TIMEOUT if request.timeout is None else min(CONNECT_TIMEOUT, request.timeout / 2)
+        _before_send.set(request.before_send)
         response = await self._open_session().request(
             request.method,
             URL(url, encoded=True),
@@ -190,6 +192,7 @@ class HttpTransport:
                 auto_decompress=False,
                 skip_auto_headers=("User-Agent", "Content-Type"),
                 middlewares=(_send_at_most_once,),
+                request_class=_CheckedRequest,
                 read_bufsize=READ_BUFFER,
                 trust_env=False,
             )
@@ -269,6 +272,19 @@ def _create_socket(info: "aiohttp.AddrInfoType") -> socket.socket:
     return sock
 
 
+_before_send: ContextVar[Callable[[], object] | None] = ContextVar("fairlead_before_send", default=None)
+
+
+class _CheckedRequest(aiohttp.ClientRequest):
+    """A request that calls `HttpRequest.before_send` when it has a connection, before it writes to it."""
+
+    async def send(self, conn: "aiohttp.connector.Connection") -> aiohttp.ClientResponse:
+        check = _before_send.get()
+        if check is not None and self.method != "CONNECT":
+            check()
+        return await super().send(conn)
+
+
 class _ConnectionBroken(aiohttp.ClientError):
     """The connection broke after the first byte of the request was sent."""
 
@@ -287,6 +303,8 @@ async def _send_at_most_once(
 
 def _translate_error(error: aiohttp.ClientError) -> OSError:
     """Return the OSError that the `Transport` protocol specifies for an aiohttp error."""
+    if isinstance(error.__cause__, NotSent):  # raised by before_send
+        return error.__cause__
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return NotSent(
             f"cannot connect: the certificate of {error.host}:{error.port} is not trusted "

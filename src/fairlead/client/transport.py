@@ -51,7 +51,8 @@ class Stream(Protocol):
 class Transport(Protocol):
     """A connection to one server.
 
-    Guarantees: each request is sent at most once. Safe for concurrent use on one event loop.
+    Guarantees: each request is sent at most once, and only if its `before_send` does not raise. Safe for concurrent use
+    on one event loop.
 
     Does not guarantee: retries or redirects. A response with an error status is returned like any other.
 

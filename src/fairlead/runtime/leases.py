@@ -11,8 +11,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from fairlead.api import builtin
-from fairlead.api.errors import AlreadyExists, ApiError, Conflict, NotFound, UnknownOutcome
+from fairlead.api.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound, UnknownOutcome
 from fairlead.api.objects import Object
 from fairlead.api.times import rfc3339_micro
 from fairlead.api.world import World
@@ -56,10 +58,20 @@ class Lease:
         self._ours: Object | None = None  # the lease as our last write stored it
         self._sent = False  # whether we ever sent a write, so that the lease may be ours
         self._seen: tuple[Any, ...] | None = None  # the lease of another holder
-        self._seen_at = 0.0  # when `_seen` was first read
+        self._seen_until = 0.0  # the end of that lease by our own clock, counted from when `_seen` was first read
+        # Numbers of foreign changes of the lease: those that the watch reported, and those before our last write.
+        # While they differ, the lease may not be ours.
+        self._changes = self._changes_before_write = 0
+        self._changed = asyncio.Event()
 
     def seconds_left(self) -> float:
         """Return the seconds for which this process certainly holds the lease, or 0 or less if that is uncertain."""
+        if self._changes != self._changes_before_write:
+            return 0.0
+        return self._renewal_seconds_left()
+
+    def _renewal_seconds_left(self) -> float:
+        """Return the seconds in which a renewal is in time, also while it is uncertain who holds the lease."""
         return self._until - self._world.clock.monotonic()
 
     async def acquire(self) -> None:
@@ -73,19 +85,59 @@ class Lease:
         log.info("this process (%s) is the leader: it holds lease %s/%s", self.identity, self.namespace, self.name)
 
     async def keep(self) -> None:
-        """Renew the lease periodically. Return when this process may not hold the lease any more."""
+        """Renew the lease periodically. Return when this process may not hold the lease any more.
+
+        A watch notices at once if somebody else changes the holder or deletes the lease. Then no write is sent until
+        this process has written the lease again. Without the right to watch leases, the next renewal notices it.
+        """
+        watch = asyncio.create_task(self._watch_for_foreign_changes())
+        try:
+            await self._renew_until_lost()
+        finally:
+            watch.cancel()
+            await asyncio.wait([watch])
+
+    async def _renew_until_lost(self) -> None:
         while True:
-            await asyncio.sleep(min(self._retry, max(0.0, self.seconds_left())))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(self._retry, max(0.0, self._renewal_seconds_left()))):
+                    await self._changed.wait()
+                    self._ours = None  # Read the lease first.
+            self._changed.clear()
             # A renewal that conflicts with an edit of the lease is retried on the current object.
-            while self.seconds_left() > 0 and not await self._try():
+            is_first = True
+            while self._renewal_seconds_left() > 0 and not await self._try():
                 if self._seen is not None:
                     self._until = float("-inf")
                     log.error("lost lease %s/%s to %s", self.namespace, self.name, self._seen[0])
                     return
-                await asyncio.sleep(min(self._retry / 4, max(0.0, self.seconds_left())))
-            if self.seconds_left() <= 0:
+                if not is_first:
+                    await asyncio.sleep(min(self._retry / 4, max(0.0, self._renewal_seconds_left())))
+                is_first = False
+            if self._renewal_seconds_left() <= 0:
                 log.error("lost lease %s/%s: it was not renewed in time", self.namespace, self.name)
                 return
+
+    async def _watch_for_foreign_changes(self) -> None:
+        """Count the changes after which the lease is not ours: another holder, or a deletion."""
+        while True:
+            try:
+                async with self._client.watch(
+                    builtin.Lease, self.namespace, fields=f"metadata.name={self.name}"
+                ) as watch:
+                    async for event, raw in watch:
+                        if event == "BOOKMARK":
+                            continue
+                        lease = Object(msgspec.json.decode(raw))
+                        if event == "DELETED" or lease.spec.get("holderIdentity") != self.identity:
+                            self._changes += 1
+                            self._changed.set()
+            except Forbidden as error:
+                log.info("cannot watch lease %s/%s, so each renewal reads it: %s", self.namespace, self.name, error)
+                return
+            except (ApiError, OSError, msgspec.DecodeError) as error:
+                log.debug("the watch of lease %s/%s ended: %s", self.namespace, self.name, error)
+            await asyncio.sleep(self._retry)
 
     async def release(self) -> None:
         """Release the lease, so that the next leader can start immediately. Failures are logged.
@@ -108,7 +160,7 @@ class Lease:
 
     async def _try(self) -> bool:
         """Try once to acquire or renew the lease, and return whether that succeeded."""
-        seconds_left = self.seconds_left()
+        seconds_left = self._renewal_seconds_left()
         try:
             async with asyncio.timeout(seconds_left if seconds_left > 0 else self._duration):
                 if self._ours is None and seconds_left > 0:
@@ -128,7 +180,7 @@ class Lease:
             return None
 
     async def _write(self, lease: Object | None) -> bool:
-        if lease is not None and not self._is_free(lease):
+        if not (self._is_free(lease) if lease is not None else self._can_create()):
             return False
         spec = lease.spec if lease is not None else {}
         renewed: dict[str, Any] = {
@@ -140,14 +192,19 @@ class Lease:
         if spec.get("holderIdentity") != self.identity:
             renewed["acquireTime"] = renewed["renewTime"]
             renewed["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + (lease is not None)
-        sent, self._sent = self._world.clock.monotonic(), True
+        sent, self._sent, changes = self._world.clock.monotonic(), True, self._changes
         if lease is None:
             self._ours = await self._client.create(builtin.Lease(self.name, self.namespace, spec=renewed))
         else:
             self._ours = await self._client.replace(Object(lease | {"spec": renewed}))
         self._seen = None
         self._until = sent + self._duration - self._margin
+        self._changes_before_write = changes
         return True
+
+    def _can_create(self) -> bool:
+        """Return whether a missing lease may be created: not as long as a holder that we saw may still write."""
+        return self._seen is None or self._world.clock.monotonic() > self._seen_until
 
     def _is_free(self, lease: Object) -> bool:
         """Return whether the lease is ours, has no holder, or was not renewed for its duration by our own clock."""
@@ -158,8 +215,8 @@ class Lease:
         now = self._world.clock.monotonic()
         seen = (holder, spec.get("renewTime"), spec.get("leaseTransitions"), lease.uid)
         if seen != self._seen:
-            self._seen, self._seen_at = seen, now
-        return now - self._seen_at > float(spec.get("leaseDurationSeconds") or self._duration)
+            self._seen, self._seen_until = seen, now + float(spec.get("leaseDurationSeconds") or self._duration)
+        return now > self._seen_until
 
     def _now(self) -> str:
         return rfc3339_micro(self._world.clock.now())

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from fairlead.api import gojson
@@ -43,7 +44,9 @@ class _WrappingTransport:
 class FencedTransport(_WrappingTransport):
     """Sends a write only while this process holds the lease, with a deadline before the lease ends.
 
-    Does not guarantee: that no write arrives after the lease has ended. The process may be suspended between the check
+    The transport below repeats the check at the last moment, when it has a connection and is about to write to it.
+
+    Does not guarantee: that no write arrives after the lease has ended. The process may be suspended between that check
     and the send, and a request may be delayed on the network. The server then rejects writes that test what they read,
     and accepts forced applies.
     """
@@ -54,15 +57,20 @@ class FencedTransport(_WrappingTransport):
 
     async def request(self, request: HttpRequest) -> Response:
         if request.method not in _READS:
-            seconds_left = self._leadership.seconds_left()
-            if seconds_left <= 0:
-                raise NotLeading(
-                    f"{request.method} {request.path} was not sent: this process may not hold the lease any more"
-                )
-            request = replace(
-                request, timeout=seconds_left if request.timeout is None else min(request.timeout, seconds_left)
-            )
+            before_send = partial(self._check, request)
+            seconds_left = self._check(request)
+            timeout = seconds_left if request.timeout is None else min(request.timeout, seconds_left)
+            request = replace(request, timeout=timeout, before_send=before_send)
         return await self._inner.request(request)
+
+    def _check(self, request: HttpRequest) -> float:
+        """Return the seconds that are left of the lease. Raises NotLeading if there are none."""
+        seconds_left = self._leadership.seconds_left()
+        if seconds_left <= 0:
+            raise NotLeading(
+                f"{request.method} {request.path} was not sent: this process may not hold the lease any more"
+            )
+        return seconds_left
 
 
 class DryRunTransport(_WrappingTransport):
