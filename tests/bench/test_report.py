@@ -81,7 +81,6 @@ def test_run_replaces_earlier_results(page, results):
 
 def test_partial_run_keeps_the_other_results_and_is_marked(page, results):
     import report
-
     from support import recording
 
     edit_result(results, "suite", lambda result: result["run"].update({"date": "2001-02-03"}))

@@ -11,8 +11,9 @@ BENCH = Path(__file__).parents[2] / "bench"
 
 @pytest.fixture
 def bench(results):
-    import report
     import work
+
+    import report
 
     return work, report
 
