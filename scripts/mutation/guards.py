@@ -378,6 +378,12 @@ MUTANTS = [
         "        if False:\n",
     ),
     Mutant(
+        "predicate: a deletion is never hidden",
+        "runtime/predicates.py",
+        "if not new.deleting and not predicate",
+        "if not predicate",
+    ),
+    Mutant(
         "early look: our own change does not cut a wait",
         "runtime/early_looks.py",
         "and not wake.is_own ",

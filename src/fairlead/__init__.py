@@ -56,6 +56,7 @@ __all__ = [
     "WriteError",
     "__version__",
     "errors",
+    "generation_changed",
     "kind",
     "select",
 ]
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from fairlead.runtime.leases import LeaseLost
     from fairlead.runtime.operator import Operator
     from fairlead.runtime.outcomes import Outcome, RequeueAfter, Terminal, Wait
+    from fairlead.runtime.predicates import generation_changed
     from fairlead.runtime.read_context import ReadContext
     from fairlead.runtime.sources import select
     from fairlead.runtime.write_context import ClusterContext
@@ -127,6 +129,7 @@ else:
             "fairlead.runtime.leases": ("LeaseLost",),
             "fairlead.runtime.operator": ("Operator",),
             "fairlead.runtime.outcomes": ("Outcome", "RequeueAfter", "Terminal", "Wait"),
+            "fairlead.runtime.predicates": ("generation_changed",),
             "fairlead.runtime.sources": ("select",),
             "fairlead.writes.draft": ("Draft",),
             "fairlead.writes.errors": ("ForeignObject", "ImmutableField", "ObjectDeleted", "WriteError"),

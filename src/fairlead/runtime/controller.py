@@ -21,6 +21,7 @@ from fairlead.runtime.operator import Cleanup, Controller, Mapper
 from fairlead.runtime.outcomes import RequeueAfter, Terminal
 from fairlead.runtime.pass_results import NOTHING_TO_REPORT, RECONCILED, PassResult, QueueAction
 from fairlead.runtime.pausing import PAUSED_NOTE, is_paused
+from fairlead.runtime.predicates import filter_changes
 from fairlead.runtime.read_context import ReadContext
 from fairlead.runtime.services import Key, Services
 from fairlead.runtime.sources import HOME, Source
@@ -64,13 +65,17 @@ class Reconciler:
     def subscribe(self) -> None:
         """Subscribe to changes of the primary objects, their children and the mapped objects."""
         watched = self._services.watched
-        watched.reader(self.declared.kind).subscribe(self._on_primary)
+        log = self._services.log
+        on_primary = filter_changes(self.declared.source.when_changed, self._on_primary, log)
+        watched.reader(self.declared.kind).subscribe(on_primary)
         for source in self.declared.owns:
-            watched.reader(source.kind).subscribe(self._child_handler(source.kind))
+            on_child = filter_changes(source.when_changed, self._child_handler(source.kind), log)
+            watched.reader(source.kind).subscribe(on_child)
         for source, mapper in self.declared.watches.items():
             if mapper is not None:
                 cluster = watched if source.cluster == HOME else self._services.clusters[source.cluster].watched
-                cluster.reader(source.kind).subscribe(self._mapping_handler(mapper, source))
+                on_mapped = filter_changes(source.when_changed, self._mapping_handler(mapper, source), log)
+                cluster.reader(source.kind).subscribe(on_mapped)
 
     def resync(self) -> None:
         """Add the key of every object of the kind to the queue, behind the keys of changed objects."""

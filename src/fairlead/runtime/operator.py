@@ -196,7 +196,8 @@ class Operator:
         - `backoff_base`, `backoff_max`: seconds before the first retry after an error, and the longest wait.
         - `name`: the controller's name in its field manager, metrics and logs. The default is the kind in lower case.
 
-        A kind may be given as `fl.select(kind, labels=…)`: then the server sends only matching objects.
+        A kind may be given as `fl.select(kind, labels=…)`: then the server sends only matching objects. With
+        `fl.select(kind, when_changed=…)`, a predicate of the old and the new object decides which updates reconcile.
 
         Guarantees: after the last change of an object, at least one pass sees it. Passes over one object never
         overlap.
@@ -228,6 +229,9 @@ class Operator:
                     check_arguments(mapper, ("obj",), ("obj", "view"), is_sync=True)
             if when is not None:
                 check_arguments(when, ("obj",), is_sync=True)
+            for item in (source, *children, *mappers):
+                if item.when_changed is not None:
+                    check_arguments(item.when_changed, ("old", "new"), is_sync=True)
             key = source.kind.key
             if key in self.controllers:
                 raise reject(

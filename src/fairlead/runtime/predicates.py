@@ -1,13 +1,11 @@
 """Predicates: functions that see the old and the new object of an update, and decide whether it reconciles anything."""
 
 import logging
-from collections.abc import Callable
 
 from fairlead.api.objects import Object
 from fairlead.cache import Change, Handler
 from fairlead.runtime.handlers import name_of
-
-ChangePredicate = Callable[[Object, Object], bool]
+from fairlead.runtime.sources import ChangePredicate
 
 
 def generation_changed(old: Object, new: Object) -> bool:

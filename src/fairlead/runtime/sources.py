@@ -1,10 +1,15 @@
 """The sources that a controller watches: a kind, with optional selectors, in this or another cluster."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead.api import selectors
 from fairlead.api.errors import UserError
 from fairlead.api.kinds import Kind
+from fairlead.api.objects import Object
+
+ChangePredicate = Callable[[Object, Object], bool]
+"""A function of the old and the new object of an update. False means that the update reconciles nothing."""
 
 HOME = ""
 """The name of the cluster that the operator runs on, as opposed to the named ones of `clusters=`."""
@@ -25,15 +30,30 @@ class Source:
     labels: str | None = None
     fields: str | None = None
     cluster: str = HOME
+    when_changed: ChangePredicate | None = None
 
 
-def select(kind: Kind, *, labels: str | None = None, fields: str | None = None, cluster: str = HOME) -> Source:
+def select(
+    kind: Kind,
+    *,
+    labels: str | None = None,
+    fields: str | None = None,
+    cluster: str = HOME,
+    when_changed: ChangePredicate | None = None,
+) -> Source:
     """Return a Source with some objects of a kind, for `@op.reconcile`, `owns=` and `watches=`.
 
     - `labels`, `fields`: selectors as kubectl takes them (`"app=web,tier!=test"`, `"spec.nodeName=n1"`).
     - `cluster`: the name of another cluster of the run (`clusters=`). Only for `watches=`.
+    - `when_changed`: a predicate, `(old, new)`. Updates for which it returns False reconcile nothing. It must depend on
+      the two objects alone. `fl.generation_changed` ignores updates of status and metadata.
 
-    Guarantees: the server sends only matching objects, and reads from the cache return only those.
+    Guarantees: the server sends only matching objects, and reads from the cache return only those. The predicate does
+    not apply to creations, to deletions, to updates of an object that is being deleted, to the objects that exist at
+    the start, and to resyncs, so it cannot hide a clean-up. Reads show each update, also if the predicate ignores it.
+    If the predicate raises, the update counts as a change, and the first exception is logged.
+
+    Does not guarantee: that the predicate sees each update by itself. Two updates that a watch missed are one.
 
     Raises: ValueError if a selector cannot be parsed.
 
@@ -45,7 +65,7 @@ def select(kind: Kind, *, labels: str | None = None, fields: str | None = None, 
         selectors.parse_labels(labels)
     if fields:
         selectors.parse_fields(fields)
-    return Source(kind, labels or None, fields or None, cluster)
+    return Source(kind, labels or None, fields or None, cluster, when_changed)
 
 
 def source_of(kind: Kind | Source) -> Source:
