@@ -30,6 +30,7 @@ from fairlead.runtime.sources import HOME
 
 if TYPE_CHECKING:
     from fairlead.report.diff import DryRunDiff
+    from fairlead.runtime.running import Running
 
 log = logging.getLogger("fairlead.run")
 
@@ -72,6 +73,8 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
                      "holding the lease. Default: on inside a cluster, off elsewhere."),
         click.option("--health", metavar="[HOST:]PORT", help="Serve /healthz, /readyz and /metrics; on loopback "
                      "unless a host is named."),
+        click.option("--trace", is_flag=True, help="Send OpenTelemetry traces to $OTEL_EXPORTER_OTLP_ENDPOINT. Needs "
+                     "fairlead[otel]."),
         settings_options,
         click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True),
         verbosity_options,
@@ -177,6 +180,7 @@ async def _run(
     dry_run: bool,
     fail_on_change: bool,
     health: str | None,
+    trace: bool,
     settings: dict[str, dict[str, float]],
     request_timeout: float | None,
     **where: Any,
@@ -187,7 +191,15 @@ async def _run(
     objects = [obj for path in files for obj in manifests.read_objects(path)]
     crds = [obj for path in _crd_files(target) for obj in manifests.read_objects(path)] if embedded else []
     diff = _create_diff() if dry_run else None
-    async with _connect(world, operator, embedded=embedded, **where) as place:
+    subscribers: list[Callable[[Running], object]] = []
+    if diff is not None:
+        subscribers.append(lambda running: diff.subscribe(running.history))
+    async with contextlib.AsyncExitStack() as stack:
+        if trace:
+            from fairlead.cli.tracing import exporting_traces
+
+            subscribers.append(stack.enter_context(exporting_traces(operator.name)))
+        place = await stack.enter_async_context(_connect(world, operator, embedded=embedded, **where))
         options = Options(
             namespaces=place.namespaces,
             lease_namespace=place.lease_namespace,
@@ -196,7 +208,7 @@ async def _run(
             clusters=place.clusters,
             settings=settings,
             request_timeout=request_timeout,
-            subscribers=[lambda running: diff.subscribe(running.history)] if diff else [],
+            subscribers=subscribers,
         )
         try:
             while True:

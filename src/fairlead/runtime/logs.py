@@ -30,6 +30,11 @@ def fields(**values: str | None) -> Iterator[None]:
         _fields.reset(token)
 
 
+def add_fields(**values: str) -> None:
+    """Add these fields to the log lines of the current task, until the enclosing `fields` block ends."""
+    _fields.set({**_fields.get(), **values})
+
+
 def escape(text: str) -> str:
     """Return the text on one line, with escapes for control characters."""
     if text.isprintable():
