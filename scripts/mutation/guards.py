@@ -533,6 +533,30 @@ MUTANTS = [
         "        else:\n            self._request_run(key, state, priority)\n",
         "        else:\n            state.delayed_until = None\n            self._request_run(key, state, priority)\n",
     ),
+    Mutant(
+        "queue: nothing makes a held key ready",
+        "queue/queue.py",
+        "if state.held_until is not None:\n            state.held_priority = ",
+        "if False:\n            state.held_priority = ",
+    ),
+    Mutant(
+        "queue: a hold forgets nothing",
+        "queue/queue.py",
+        "        if priority is not None:\n            self._make_ready(key, state, priority)\n        self._drop",
+        "        self._drop",
+    ),
+    Mutant(
+        "queue: a hold ends",
+        "queue/queue.py",
+        "if state.held_until == when:",
+        "if False:",
+    ),
+    Mutant(
+        "queue: a held key frees its worker",
+        "queue/queue.py",
+        "        if not state.ready:\n            self._wake_getter()",
+        "        if not state.ready and state.held_priority is None:\n            self._wake_getter()",
+    ),
     Mutant("queue: a drain waits for running keys", "queue/queue.py", "await self._drained.wait()", "pass"),
     Mutant(
         "queue: a drain still hands out ready keys",

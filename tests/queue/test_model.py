@@ -22,6 +22,8 @@ class QueueModel:
         self.added_again = {}  # key -> priority
         self.backing_off = {}  # key -> (time of the retry, sequence number, priority)
         self.delayed = {}  # key -> (time of the add, sequence number, priority)
+        self.holds = {}  # key -> (end of the hold, sequence number)
+        self.held_back = {}  # key -> priority of the run that the hold delays
         self.sequence = 0
         self.after_error = set()  # keys that back off after an error
         self.early_tokens = {}  # key -> (tokens, when they were counted)
@@ -35,12 +37,15 @@ class QueueModel:
         while True:
             due_entries = [(when, order, key, "held") for key, (when, order, _) in self.backing_off.items()]
             due_entries += [(when, order, key, "wake") for key, (when, order, _) in self.delayed.items()]
+            due_entries += [(when, order, key, "release") for key, (when, order) in self.holds.items()]
             due_entries = [entry for entry in due_entries if entry[0] <= end]
             if not due_entries:
                 break
             self.now, _, key, entry_type = min(due_entries)
             if entry_type == "held":
                 self.make_ready(key, self.backing_off.pop(key)[2])
+            elif entry_type == "release":
+                self.release(key)
             else:
                 self.want_now(key, self.delayed.pop(key)[2])
         self.now = end
@@ -66,6 +71,9 @@ class QueueModel:
             self.make_ready(key, priority)
 
     def make_ready(self, key, priority):
+        if key in self.holds:
+            self.held_back[key] = max(priority, self.held_back.get(key, priority))
+            return
         self.register_lane(self.lane(key))
         for entry in self.ready:
             if entry[0] == key:
@@ -127,9 +135,17 @@ class QueueModel:
         if key in self.added_again:
             self.make_ready(key, self.added_again.pop(key))
 
+    def hold(self, key, seconds):
+        self.sequence += 1
+        self.holds[key] = (self.now + seconds, self.sequence)
+
+    def release(self, key):
+        if self.holds.pop(key, None) and key in self.held_back:
+            self.make_ready(key, self.held_back.pop(key))
+
     def retry(self, key):
         self.errors[key] = self.errors.get(key, 0) + 1
-        self.hold(key, backoff.delay(self.errors[key], 0.005, 30, self.world))
+        self.back_off(key, backoff.delay(self.errors[key], 0.005, 30, self.world))
         self.after_error.add(key)
 
     def cut_backoff(self, key):
@@ -151,9 +167,9 @@ class QueueModel:
 
     def conflict(self, key):
         self.conflicts[key] = self.conflicts.get(key, 0) + 1
-        self.hold(key, backoff.delay(self.conflicts[key], 0.010, 1, self.world))
+        self.back_off(key, backoff.delay(self.conflicts[key], 0.010, 1, self.world))
 
-    def hold(self, key, seconds):
+    def back_off(self, key, seconds):
         self.after_error.discard(key)
         priority = self.in_progress.pop(key)
         self.sequence += 1
@@ -171,6 +187,8 @@ cut = st.tuples(st.just("cut"), key)
 # Never a sum of the delays above, so that no two events have the same time.
 advance = st.tuples(st.just("advance"), st.sampled_from([0.0037, 0.1003, 0.7001, 31.00007]))
 limit = st.tuples(st.just("limit"), st.sampled_from([None, *LANES]), st.integers(0, 4))
+hold = st.tuples(st.just("hold"), st.integers(0, 8), st.sampled_from([0.5, 12.0]))
+release = st.tuples(st.just("release"), key)
 rate = st.tuples(st.just("rate"), st.sampled_from(LANES), st.sampled_from([0.013, 0.77, 5.9]))
 
 
@@ -209,13 +227,16 @@ async def compare_with_model(history):
             case "cut":
                 queue.cut_backoff(arguments[0])
                 model.cut_backoff(arguments[0])
+            case "release":
+                queue.release(*arguments)
+                model.release(*arguments)
             case _ if model.in_progress:
                 name = sorted(model.in_progress)[arguments[0] % len(model.in_progress)]
-                getattr(queue, action)(name)
-                getattr(model, action)(name)
+                getattr(queue, action)(name, *arguments[1:])
+                getattr(model, action)(name, *arguments[1:])
         assert len(queue) == len(model.ready)
         assert sorted(queue.in_progress()) == sorted(model.in_progress)
-        assert queue.is_idle == (not model.ready and not model.in_progress and not model.backing_off)
+        assert queue.is_idle == (not (model.ready or model.in_progress or model.backing_off or model.held_back))
     for lane in [None, *LANES]:
         queue.limit(None, lane)
         model.limit(1_000, lane)
@@ -237,6 +258,11 @@ async def compare_with_model(history):
 
 
 @settings(max_examples=600, deadline=None)
-@given(st.lists(st.one_of(add, add, take_one, take_one, give_back, give_back, cut, advance, limit, rate), max_size=80))
+@given(
+    st.lists(
+        st.one_of(add, add, take_one, take_one, give_back, give_back, cut, advance, limit, rate, hold, release),
+        max_size=80,
+    )
+)
 def test_queue_matches_the_model_after_any_history(history):
     virtual.run(compare_with_model(history))

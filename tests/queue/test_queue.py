@@ -488,3 +488,64 @@ def test_workers_never_share_a_key_and_every_add_is_followed_by_a_run(seed):
         assert not queue._states
 
     virtual.run(main())
+
+
+@in_virtual_time
+async def test_a_held_key_runs_once_at_the_end_and_delays_no_other_key(queue):
+    queue.limit(1, "a")
+    queue.add("a1")
+    key = await queue.get()
+    queue.add("a2")
+    waiting = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.add(key)
+    queue.hold(key, 10)
+    queue.done(key)
+    assert await waiting == "a2"
+    assert now() == 0
+    queue.done("a2")
+    assert not queue.is_idle
+    queue.add(key, after=2)
+    queue.add(key)
+    assert await queue.get() == key
+    assert now() == 10
+    queue.done(key)
+    assert queue.is_idle
+
+
+@in_virtual_time
+async def test_a_hold_ends_at_release_and_runs_only_a_key_that_was_added(queue):
+    for key in ("a1", "a2", "a3"):
+        queue.add(key)
+        await queue.get()
+        queue.hold(key, 10)
+    queue.done("a1")
+    queue.retry("a2")
+    queue.done("a3")
+    queue.release("a1")
+    queue.release("unknown")
+    assert queue.is_idle is False
+    await asyncio.sleep(1)
+    assert len(queue) == 0
+    queue.add("a1")
+    queue.release("a2")
+    assert [await queue.get(), await queue.get()] == ["a1", "a2"]
+    assert now() == 1
+    queue.done("a1")
+    queue.done("a2")
+    await asyncio.sleep(20)
+    assert len(queue) == 0
+    with pytest.raises(ValueError, match="hold a key before it is returned"):
+        queue.hold("a1", 1)
+
+
+@in_virtual_time
+async def test_a_closing_queue_drops_held_keys(queue):
+    queue.add("a")
+    await queue.get()
+    queue.add("a")
+    queue.hold("a", 10)
+    queue.done("a")
+    await queue.close()
+    with pytest.raises(QueueClosed):
+        await queue.get()

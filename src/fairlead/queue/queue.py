@@ -59,6 +59,8 @@ class _State:
         "delayed_until",
         "early_looks",
         "errors",
+        "held_priority",
+        "held_until",
         "in_progress_since",
         "priority",
         "ready",
@@ -77,6 +79,8 @@ class _State:
         self.early_looks: TokenBucket | None = None  # None before the first early look
         self.delayed_until: float | None = None  # the time of a delayed add
         self.delayed_priority = Priority.RESYNC
+        self.held_until: float | None = None  # None if nothing holds the key
+        self.held_priority: Priority | None = None  # would be ready, if nothing held it
 
     @property
     def is_idle(self) -> bool:
@@ -87,6 +91,7 @@ class _State:
             or self.in_progress_since is not None
             or self.backing_off_until is not None
             or self.delayed_until is not None
+            or self.held_until is not None
         )
 
 
@@ -104,6 +109,8 @@ class Queue(Generic[K]):
       early look that fails counts as an error, so the back-off keeps growing. In t seconds, a key that keeps failing
       runs at most 3 + t times more than without cuts, however many cuts there are. A back-off after a conflict is not
       cut.
+    - `hold` keeps a key from becoming ready for some seconds, whatever would make it ready, and forgets nothing: the
+      key becomes ready at the end, or at `release`, if anything asked for a run meanwhile.
     - Fresh keys run before resyncs. A resync that waited for 30 s gets every eighth turn.
     - Lanes (controllers) take turns. `limit` bounds how many keys are in progress, `limit_rate` how many start per
       second. Both delay keys and drop none.
@@ -164,9 +171,12 @@ class Queue(Generic[K]):
 
     @property
     def is_idle(self) -> bool:
-        """Return whether no key is ready, in progress or backing off. Delayed keys do not count."""
+        """Return whether no key is ready, in progress, backing off or held back. Delayed keys do not count."""
         return all(
-            not state.ready and state.in_progress_since is None and state.backing_off_until is None
+            not state.ready
+            and state.in_progress_since is None
+            and state.backing_off_until is None
+            and state.held_priority is None
             for state in self._states.values()
         )
 
@@ -294,18 +304,36 @@ class Queue(Generic[K]):
             state.backing_off_until = None
             self._make_ready(key, state, state.priority)
 
+    def hold(self, key: K, seconds: float) -> None:
+        """Keep a key that is in progress from becoming ready again for `seconds`. A second call replaces the first.
+
+        Raises ValueError if the key is not in progress. After `close`, the call is ignored.
+        """
+        state = self._states.get(key)
+        if state is None or state.in_progress_since is None:
+            raise ValueError(f"{key!r} is not in progress: hold a key before it is returned")
+        if not self._closed:
+            state.held_until = asyncio.get_running_loop().time() + seconds
+            self._schedule(state.held_until, key)
+
+    def release(self, key: K) -> None:
+        """End the hold of a key. If there is none, the call is ignored."""
+        state = self._states.get(key)
+        if state is not None and state.held_until is not None:
+            self._end_hold(key, state)
+
     async def close(self, *, drain: bool = True) -> None:
         """Close the queue to new keys, and wait until no key is in progress.
 
-        With `drain`, keys that are ready are still processed. Delayed keys and keys that back off are always dropped.
-        Bound the wait with `asyncio.timeout`.
+        With `drain`, keys that are ready are still processed. Delayed keys, and keys that back off or are held, are
+        always dropped. Bound the wait with `asyncio.timeout`.
         """
         self._closed = True
         if self._timer:
             self._timer.cancel()
         self._due.clear()
         for key, state in list(self._states.items()):
-            state.backing_off_until = state.delayed_until = None
+            state.backing_off_until = state.delayed_until = state.held_until = state.held_priority = None
             if not drain:
                 state.rerun_priority, state.ready = None, False
             self._drop_if_idle(key, state)
@@ -327,6 +355,9 @@ class Queue(Generic[K]):
             self._make_ready(key, state, priority)
 
     def _make_ready(self, key: K, state: _State, priority: Priority) -> None:
+        if state.held_until is not None:
+            state.held_priority = priority if state.held_priority is None else max(priority, state.held_priority)
+            return
         lane = self._lane(key)
         self._ready.put(lane, key, priority, asyncio.get_running_loop().time())
         if not state.ready:
@@ -352,6 +383,7 @@ class Queue(Generic[K]):
             self._make_ready(key, state, rerun_priority)
         else:
             self._drop_if_idle(key, state)
+        if not state.ready:
             self._wake_getter()  # a getter may wait for a limit
         self._check_drained()
 
@@ -365,6 +397,12 @@ class Queue(Generic[K]):
         state.backing_off_until = asyncio.get_running_loop().time() + seconds
         self._schedule(state.backing_off_until, key)
         self._wake_getter()
+
+    def _end_hold(self, key: K, state: _State) -> None:
+        priority, state.held_until, state.held_priority = state.held_priority, None, None
+        if priority is not None:
+            self._make_ready(key, state, priority)
+        self._drop_if_idle(key, state)
 
     def _drop_if_idle(self, key: K, state: _State) -> None:
         if state.is_idle:
@@ -402,6 +440,8 @@ class Queue(Generic[K]):
             if state.delayed_until == when:
                 state.delayed_until = None
                 self._request_run(key, state, state.delayed_priority)
+            if state.held_until == when:
+                self._end_hold(key, state)
         self._arm()
 
     def _wake_for_rate(self) -> None:
