@@ -309,10 +309,10 @@ class Queue(Generic[K]):
 
         Raises ValueError if the key is not in progress. After `close`, the call is ignored.
         """
-        state = self._states.get(key)
-        if state is None or state.in_progress_since is None:
+        if not self.is_in_progress(key):
             raise ValueError(f"{key!r} is not in progress: hold a key before it is returned")
         if not self._closed:
+            state = self._states[key]
             state.held_until = asyncio.get_running_loop().time() + seconds
             self._schedule(state.held_until, key)
 
