@@ -107,7 +107,7 @@ format: $(STAMP) ## format the code and apply lint fixes
 
 lock: ## update the pinned development dependencies and their hashes
 	@command -v uv >/dev/null || { echo "make lock needs uv: pip install uv"; exit 1; }
-	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra cel --extra otel -o requirements/dev.txt pyproject.toml requirements/dev.in
+	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --extra cel --extra lint --extra otel -o requirements/dev.txt pyproject.toml requirements/dev.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -c requirements/dev.txt -o requirements/docs.txt requirements/docs.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements/clients.txt requirements/clients.in
 	@uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header -o requirements/peers.txt requirements/peers.in

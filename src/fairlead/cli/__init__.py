@@ -13,6 +13,7 @@ SECTIONS: dict[str, dict[str, CommandLine]] = {
         "serve": CommandLine("fairlead.cli.serve:serve", "start an embedded Kubernetes API server"),
     },
     "See the races": {
+        "lint": CommandLine("fairlead.cli.lint:command", "find unsafe writes in the source of a controller"),
         "demo": CommandLine("fairlead.cli.demo:demo", "replay five incidents, old code against new"),
     },
     "Run clusters": {

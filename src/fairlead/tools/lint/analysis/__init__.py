@@ -1,0 +1,1 @@
+"""What a function does to objects and which requests it sends, also through the functions that it calls."""

@@ -1,0 +1,122 @@
+"""Run the rules over a source tree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairlead.tools.lint.analysis.program import Program
+from fairlead.tools.lint.analysis.values import Trace
+from fairlead.tools.lint.findings import Finding, Level, Rule
+from fairlead.tools.lint.golang.module import SourceTree
+from fairlead.tools.lint.golang.parsing import parse_file
+from fairlead.tools.lint.golang.syntax import FunctionDecl, GoFile
+from fairlead.tools.lint.models import Models, load_models
+from fairlead.tools.lint.rules import GO_RULES
+from fairlead.tools.lint.rules.table import select_rules
+from fairlead.tools.lint.source_tree import SourceFiles, find_sources
+
+REQUEST = re.compile(
+    rb"\.(Patch|Update|UpdateStatus|Create|Apply|Delete|Get|List|GetByKey|ByIndex)\(|RetryOnConflict|CreateOr|Lister|"
+    rb"event\.|EventHandler|AddFunc|UpdateFunc"
+)
+"""Functions that may send a request or hold an object of a cache. Others matter only if they call one of these."""
+CALLED = re.compile(rb"(\w+)\(")
+MAX_ROUNDS = 4
+COMMAND_LINE_PATH = re.compile(
+    r"(^|/)(cmd|hack|tests?|e2e|testing|examples?|samples?|install|installer|cli|tools?|scripts?|\w*ctl|kubectl-[\w-]+|"
+    r"conformance[\w-]*|testutils?|fixtures|mocks?|fakes?)/"
+)
+"""Programs that a person runs, and test tools: findings there are reported as info."""
+
+
+@dataclass(slots=True)
+class Report:
+    """The findings, and what could not be looked at."""
+
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    files: int = 0
+    lines: int = 0
+    functions: int = 0
+
+
+def lint(
+    root: Path,
+    selected: tuple[str, ...] = (),
+    models: Models | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Lint the Go files below `root`."""
+    rules = select_rules(selected)
+    sources = find_sources(root)
+    report = Report(notes=list(sources.notes))
+    files, modules = parse_sources(root, sources, report)
+    report.files, report.lines = len(files), sum(file.lines for file in files)
+    program = Program(SourceTree(files, modules), models or load_models())
+    functions = relevant_functions(program, files)
+    report.functions = len(functions)
+    program.look_at(functions)
+    for number, function in enumerate(functions):
+        if progress is not None and number % 200 == 0:
+            progress(number, len(functions))
+        report.findings += judge(program, function, rules)
+    report.findings = unique(report.findings)
+    return report
+
+
+def relevant_functions(program: Program, files: list[GoFile]) -> list[FunctionDecl]:
+    """Return the functions that send requests, and those that call one of them."""
+    everything = [function for file in files if not file.is_generated for function in file.functions]
+    chosen = {function for function in everything if REQUEST.search(function.text)}
+    fresh = chosen
+    calls = {function: set(CALLED.findall(function.text)) for function in everything if function not in chosen}
+    for _ in range(MAX_ROUNDS):
+        names = {f.name.encode() for f in fresh if program.effects(program.trace(f))}
+        fresh = {function for function, called in calls.items() if not names.isdisjoint(called)}
+        for function in fresh:
+            del calls[function]
+        chosen |= fresh
+        if not fresh:
+            break
+    return [function for function in everything if function in chosen]
+
+
+def parse_sources(root: Path, sources: SourceFiles, report: Report) -> tuple[list[GoFile], dict[str, str]]:
+    files: list[GoFile] = []
+    for path in sources.go:
+        try:
+            source = (root / path).read_bytes()
+        except OSError as error:
+            report.notes.append(f"{path}: skipped, it cannot be read: {error.strerror}")
+            continue
+        file = parse_file(path, source)
+        if file.errors:
+            report.notes.append(f"{path}: {file.errors} places are not understood and were skipped: is it valid Go?")
+        files.append(file)
+    return files, sources.modules
+
+
+def judge(program: Program, function: FunctionDecl, rules: tuple[Rule, ...]) -> Iterator[Finding]:
+    trace: Trace = program.trace(function)
+    wanted = {rule.code for rule in rules}
+    for codes, check in GO_RULES:
+        if not wanted.isdisjoint(codes):
+            for finding in check(program, trace):
+                if finding.rule.code in wanted:
+                    finding.function = finding.function or function.title
+                    if COMMAND_LINE_PATH.search(finding.file):
+                        finding.level = Level.INFO
+                    yield finding
+
+
+def unique(findings: list[Finding]) -> list[Finding]:
+    """Drop findings of the same rule at the same line, and sort."""
+    seen: dict[tuple[str, str, int], Finding] = {}
+    for finding in findings:
+        key = (finding.rule.code, finding.file, finding.line)
+        if key not in seen or (seen[key].level is Level.INFO and finding.level is Level.WARN):
+            seen[key] = finding
+    return sorted(seen.values(), key=lambda f: (f.file, f.line, f.rule.code))
