@@ -64,7 +64,7 @@ class Cause(NamedTuple):
     is_own: bool = False
     """Whether this process made the change itself."""
     changed: tuple[str, ...] = ()
-    """Which of generation, labels, annotations and deletionTimestamp the change modified."""
+    """For a change of another writer: which of generation, labels, annotations and deletionTimestamp it modified."""
     attempt: int = 0
     """For a retry: how many passes failed in a row."""
     seconds: float = 0.0

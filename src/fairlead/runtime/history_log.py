@@ -70,11 +70,15 @@ class HistoryLog:
         elif record.point == ENDED:
             self._log_end(record)
         else:
+            self._log_detail(record)
+
+    def _log_detail(self, record: Record) -> None:
+        if self._log.isEnabledFor(logging.DEBUG):
             self._log.debug("%s", describe(record))
 
     def _log_write(self, record: Record) -> None:
-        if record.outcome == "unchanged" or record.outcome not in ("created", "changed", "deleted", "deleting"):
-            self._log.debug("%s", describe(record))
+        if record.outcome not in ("created", "changed", "deleted", "deleting"):
+            self._log_detail(record)
             return
         if record.object == record.primary and record.outcome == "deleted":
             self._log.info("cleaned up: the finalizer is removed, and %s is deleted", describe_object(record.object))
@@ -90,10 +94,10 @@ class HistoryLog:
         if others:
             self._log.info("changed %s: %s", describe_object(record.object, namespace), describe_paths(others))
         elif not transitions:
-            self._log.debug("%s", describe(record))
+            self._log_detail(record)
 
     def _log_end(self, record: Record) -> None:
-        self._log.debug("%s", describe(record))
+        self._log_detail(record)
         if record.outcome == "error" and record.error is not None:
             self._log_error(record, record.error)
             return

@@ -36,6 +36,7 @@ class Metrics(Collector):
         self._unserved: set[str] = set()  # what was logged as not served
         self.registry = registry = CollectorRegistry()
         self._measures: list[Callable[[], None]] = []
+        self._unchanged_by_actor: dict[str, Counter] = {}
         self._passes: dict[tuple[str, str], tuple[Histogram, Counter]] = {}
         registry.register(self)  # First, so that the gauges are set before they are collected.
 
@@ -127,7 +128,11 @@ class Metrics(Collector):
                 counter.labels(controller).inc()
 
     def _count_unchanged(self, record: Record) -> None:
-        self.unchanged.labels(record.actor.rpartition("/")[2]).inc()
+        counter = self._unchanged_by_actor.get(record.actor)
+        if counter is None:
+            counter = self.unchanged.labels(record.actor.rpartition("/")[2])
+            self._unchanged_by_actor[record.actor] = counter
+        counter.inc()
 
     def measure(self, function: Callable[[], None]) -> None:
         """Register a function that sets gauges. It is called before each scrape."""

@@ -63,7 +63,9 @@ class Wake:
             return Cause(self.source, attempt=self.attempt, seconds=self.seconds)
         ref = ObjectRef(self.kind.kind, change.namespace, change.name, self.kind.api_version, self.cluster)
         version = str(change.new.version) if change.new is not None else ""
-        return Cause(self.source, self.event, ref, version, self.is_own, self.changed_metadata())
+        is_own = self.is_own
+        # To find the changed metadata, both objects are decoded. For our own write, the history has its fields.
+        return Cause(self.source, self.event, ref, version, is_own, () if is_own else self.changed_metadata())
 
 
 class Wakes:
