@@ -77,6 +77,18 @@ class _CannotServe(click.ClickException):
     help="A fault plan: which requests to delay, reject, drop, cut or answer from old state.",
 )
 @click.option("--controllers", default="", metavar="NAMES", help="Also run controllers: gc, namespace, or both.")
+@click.option(
+    "--enable-admission-plugins",
+    default="",
+    metavar="NAMES",
+    help="Admission plugins to run besides the default ones of kube-apiserver, separated by commas.",
+)
+@click.option(
+    "--disable-admission-plugins",
+    default="",
+    metavar="NAMES",
+    help="Admission plugins not to run, for example LimitRanger,RuntimeClass.",
+)
 def serve(
     listen: str,
     token: str | None,
@@ -89,6 +101,8 @@ def serve(
     write_kubeconfig: Path | None,
     faults: Path | None,
     controllers: str,
+    enable_admission_plugins: str,
+    disable_admission_plugins: str,
 ) -> None:
     """Serve the Kubernetes API until interrupted. State is in memory unless --data is given."""
     gc.disable()  # Start-up allocates objects that stay; collecting them would take a tenth of the start-up time.
@@ -103,7 +117,9 @@ def serve(
             world,
             tokens=users,
             authorization=authorization_mode,
-            controllers=[name for name in controllers.split(",") if name],
+            controllers=_split_names(controllers),
+            enable_plugins=_split_names(enable_admission_plugins),
+            disable_plugins=_split_names(disable_admission_plugins),
             audit=audit_log_path,
             data=data,
         )
@@ -115,6 +131,10 @@ def serve(
     except OSError as error:
         action = f"write {error.filename}" if error.filename else f"listen on {listen}"
         raise _CannotServe(f"cannot {action}: {error.strerror or error}; choose another") from None
+
+
+def _split_names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
 
 
 def _parse_address(text: str) -> tuple[str, int]:

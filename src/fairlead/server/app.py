@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fairlead.api.times import rfc3339
 from fairlead.api.world import World
 from fairlead.server import nonresource
+from fairlead.server.admission.chain import AdmissionChain
 from fairlead.server.authentication.authenticator import Authenticator
 from fairlead.server.authentication.impersonation import resolve_impersonation
 from fairlead.server.authentication.service_account_tokens import ServiceAccountTokens
@@ -64,6 +65,7 @@ class Server:
         controllers: the controllers of `controllers.py` to run: "gc", "namespace".
         data: a directory that keeps the state. Close the server to release it.
         audit: a file to which the audit log is appended.
+        enable_plugins, disable_plugins: names of admission plugins, as in the flags of kube-apiserver.
 
     Attributes:
         world: see above.
@@ -74,6 +76,7 @@ class Server:
         field_tracker: computes the managedFields of each write.
         authenticator: finds the user of a request.
         service_account_tokens: issues and verifies the tokens of ServiceAccounts.
+        admission: the admission plugins, which change or reject writes.
         authorizer: decides whether the user may do what the request asks for.
         namespace_resource: the kind Namespace.
         metrics: counts responses, for /metrics.
@@ -90,6 +93,8 @@ class Server:
         controllers: Iterable[str] = (),
         data: Path | None = None,
         audit: Path | None = None,
+        enable_plugins: Iterable[str] = (),
+        disable_plugins: Iterable[str] = (),
     ) -> None:
         if authorization not in AUTHORIZATION_MODES:
             raise ValueError(f"authorization is one of {', '.join(AUTHORIZATION_MODES)}, not {authorization!r}")
@@ -101,6 +106,7 @@ class Server:
         self.metrics = Metrics()
         self.field_tracker = FieldTracker(self.registry)
         self.definitions = CustomResourceDefinitions(self)
+        self.admission = AdmissionChain(self, enable_plugins, disable_plugins)
         names = frozenset(controllers)
         self._controllers = _create_controllers(self, names) if names else None
         tokens = tokens if isinstance(tokens, Mapping) else list(tokens)

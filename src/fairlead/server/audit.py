@@ -98,10 +98,12 @@ class AuditLog:
             event["objectRef"] = _build_object_reference(request, attributes)
         event["responseStatus"] = _extract_status(response)
         if request.allowed is not None:
-            event["annotations"] = {
+            annotations = {
+                **request.audit_annotations,
                 "authorization.k8s.io/decision": "allow" if request.allowed else "forbid",
                 "authorization.k8s.io/reason": request.reason,
             }
+            event["annotations"] = dict(sorted(annotations.items()))
         return event
 
     def _write_event(self, event: Event, request: Request) -> None:

@@ -1,17 +1,20 @@
-"""Values that a new Pod, PersistentVolumeClaim or Ingress gets from its class, or from the default class.
+"""The plugins that set values of a new Pod, PersistentVolumeClaim or Ingress from its class, or from the default class.
 
 Pods have PriorityClasses and RuntimeClasses, claims have StorageClasses, Ingresses have IngressClasses. The two system
 priorities exist without being stored.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from fairlead.api.gojson import quote_go
+from fairlead.server.admission.plugin import CREATE, AdmissionAttributes, AdmissionPlugin
 from fairlead.server.registry import prepare
 
 Object = dict[str, Any]
 ListObjects = Callable[[str, str], Iterable[Object]]  # lists all objects of a group and plural
+_POD: Final = ("", "pods")
+_PRIORITY_CLASS: Final = ("scheduling.k8s.io", "priorityclasses")
 SYSTEM_PRIORITIES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _PREEMPT_LOWER: Final = "PreemptLowerPriority"
 _INGRESS_ANNOTATION: Final = "kubernetes.io/ingress.class"
@@ -26,14 +29,71 @@ class RejectedByClass(Exception):
     """Raised if a class does not permit a write. The message says why."""
 
 
-def complete(kind: str, obj: Object, list_objects: ListObjects) -> Object:
-    """Return a new object with the values of its class, or `obj` itself if its class adds none.
+class _ClassPlugin(AdmissionPlugin):
+    """Completes a new object from its class."""
 
-    Raises RejectedByClass.
-    """
-    for step in _STEPS.get(kind, ()):
-        obj = step(obj, list_objects)
-    return obj
+    operations: ClassVar[tuple[str, ...]] = (CREATE,)
+
+    def complete(self, obj: Object) -> Object:
+        """Return a new object with the values of its class, or `obj` itself if its class adds none.
+
+        Raises RejectedByClass.
+        """
+        raise NotImplementedError
+
+    def admit(self, attributes: AdmissionAttributes) -> None:
+        assert attributes.object is not None
+        try:
+            attributes.object = self.complete(attributes.object)
+        except RejectedByClass as error:
+            raise attributes.forbid(str(error)) from None
+
+
+class Priority(_ClassPlugin):
+    operations = AdmissionPlugin.operations
+    resources = frozenset((_POD, _PRIORITY_CLASS))
+
+    def admit(self, attributes: AdmissionAttributes) -> None:
+        if attributes.operation == CREATE and attributes.resource.kind == "Pod":
+            super().admit(attributes)
+
+    def complete(self, obj: Object) -> Object:
+        return _set_priority(obj, self.list_stored)
+
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        if attributes.resource.kind != "PriorityClass" or attributes.object is None:
+            return
+        if error := check_default_priority(attributes.object, self.list_stored):
+            raise attributes.forbid(error)
+
+
+class DefaultTolerationSeconds(_ClassPlugin):
+    resources = frozenset((_POD,))
+
+    def complete(self, obj: Object) -> Object:
+        """Return the Pod with the not-ready and unreachable tolerations that every Pod gets."""
+        return {**obj, "spec": prepare.add_default_tolerations(obj["spec"])}
+
+
+class DefaultStorageClass(_ClassPlugin):
+    resources = frozenset((("", "persistentvolumeclaims"),))
+
+    def complete(self, obj: Object) -> Object:
+        return _set_storage_class(obj, self.list_stored)
+
+
+class RuntimeClass(_ClassPlugin):
+    resources = frozenset((_POD,))
+
+    def complete(self, obj: Object) -> Object:
+        return _apply_runtime_class(obj, self.list_stored)
+
+
+class DefaultIngressClass(_ClassPlugin):
+    resources = frozenset((("networking.k8s.io", "ingresses"),))
+
+    def complete(self, obj: Object) -> Object:
+        return _set_ingress_class(obj, self.list_stored)
 
 
 def check_default_priority(obj: Object, list_objects: ListObjects) -> str:
@@ -96,11 +156,6 @@ def _find_priority(name: str, list_objects: ListObjects) -> tuple[str, int, str]
             return "", 0, _PREEMPT_LOWER
     policy = priority_class.get("preemptionPolicy") or _PREEMPT_LOWER
     return _get_name(priority_class), _get_priority_value(priority_class), policy
-
-
-def _add_default_tolerations(pod: Object, list_objects: ListObjects) -> Object:
-    """Add the not-ready and unreachable tolerations that every Pod gets."""
-    return {**pod, "spec": prepare.add_default_tolerations(pod["spec"])}
 
 
 def _apply_runtime_class(pod: Object, list_objects: ListObjects) -> Object:
@@ -188,10 +243,3 @@ def _find_default(classes: Iterable[Object], annotations: tuple[str, ...]) -> st
     defaults.sort(key=_get_name)
     defaults.sort(key=lambda item: item["metadata"]["creationTimestamp"], reverse=True)
     return _get_name(defaults[0]) if defaults else ""
-
-
-_STEPS: Final[dict[str, tuple[Callable[[Object, ListObjects], Object], ...]]] = {
-    "Pod": (_set_priority, _add_default_tolerations, _apply_runtime_class),
-    "PersistentVolumeClaim": (_set_storage_class,),
-    "Ingress": (_set_ingress_class,),
-}

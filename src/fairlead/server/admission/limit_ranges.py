@@ -1,15 +1,37 @@
-"""LimitRanges: they set default requests and limits of new containers, and bound those of Pods and claims."""
+"""LimitRanger: LimitRanges set default requests and limits of new containers, and bound those of Pods and claims."""
 
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
+from fairlead.server.admission.plugin import CREATE, AdmissionAttributes, AdmissionPlugin
 from fairlead.server.schema import quantity
 
 Object = dict[str, Any]
 ANNOTATION = "kubernetes.io/limit-ranger"
 Amounts = dict[str, tuple[Decimal, str]]  # resource name -> amount and its suffix format
 _ZERO = (Decimal(0), "")
+
+
+class LimitRanger(AdmissionPlugin):
+    resources = frozenset((("", "pods"), ("", "persistentvolumeclaims")))
+
+    def admit(self, attributes: AdmissionAttributes) -> None:
+        if attributes.operation == CREATE and attributes.resource.kind == "Pod" and attributes.object is not None:
+            attributes.object = set_defaults(attributes.object, self._list_ranges(attributes))
+
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        obj, error = attributes.object, ""
+        assert obj is not None
+        if attributes.resource.kind == "PersistentVolumeClaim":
+            error = check_claim(obj, self._list_ranges(attributes))
+        elif attributes.operation == CREATE:
+            error = check_pod(obj, self._list_ranges(attributes))
+        if error:
+            raise attributes.forbid(error)
+
+    def _list_ranges(self, attributes: AdmissionAttributes) -> Iterable[Object]:
+        return self.list_stored("", "limitranges", attributes.namespace)
 
 
 def set_defaults(pod: Object, ranges: Iterable[Object]) -> Object:

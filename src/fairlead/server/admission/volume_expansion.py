@@ -1,8 +1,9 @@
-"""Volume expansion: a claim may grow if the claim is bound and its StorageClass has allowVolumeExpansion."""
+"""PersistentVolumeClaimResize: a claim may grow if the claim is bound and its StorageClass has allowVolumeExpansion."""
 
 from collections.abc import Callable
 from decimal import Decimal
 
+from fairlead.server.admission.plugin import UPDATE, AdmissionAttributes, AdmissionPlugin
 from fairlead.server.registry.resource import Object
 from fairlead.server.schema import quantity
 
@@ -11,6 +12,21 @@ _NOT_EXPANDABLE = (
     "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize"
 )
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+
+
+class PersistentVolumeClaimResize(AdmissionPlugin):
+    operations = (UPDATE,)
+    resources = frozenset((("", "persistentvolumeclaims"),))
+
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        assert attributes.object is not None
+        assert attributes.old is not None
+        if error := check_expansion(attributes.object, attributes.old, self._find_storage_class):
+            raise attributes.forbid(error)
+
+    def _find_storage_class(self, name: str) -> Object | None:
+        stored = self.server.store.table("storage.k8s.io", "storageclasses").get("", name)
+        return stored.object if stored else None
 
 
 def check_expansion(claim: Object, old: Object, find_storage_class: Callable[[str], Object | None]) -> str:

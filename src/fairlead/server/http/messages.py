@@ -32,6 +32,7 @@ class Request:
     constraint: str = ""  # the constrained verb that allowed the impersonation
     allowed: bool | None = None  # the authorizer's decision; None before it
     reason: str = ""  # the authorizer's reason
+    audit_annotations: dict[str, str] = field(default_factory=dict)  # added to the audit event by admission plugins
     replica: "Replica | None" = None  # the lagging replica that serves the request, if the fault plan says so
 
     def first(self, key: str, default: str = "") -> str:

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from fairlead.server.admission import chain, namespaces
 from fairlead.server.errors.statuses import already_exists, being_deleted, invalid, unclassified
 from fairlead.server.http import negotiation
 from fairlead.server.http.messages import Request, Response
@@ -33,17 +32,24 @@ def create_object(write: Write, obj: Object) -> Stored:
     """Store a new object and return it. After a dry run, the object has no resourceVersion and is not stored."""
     obj = metadata.expect_namespace(metadata.remove_system_fields(obj), write)
     obj = metadata.remove_duplicate_owners(obj, write, metadata.DUPLICATE_OWNERS)
-    admit_create(write, obj)
-    obj = write.server.field_tracker.track_create(write, obj)
+    expect_established(write, obj)
+    obj = admit_create(write, write.server.field_tracker.track_create(write, obj))
     return commit_create(write, set_system_metadata(obj, write))
 
 
-def admit_create(write: Write, obj: Object) -> None:
-    reject_escalation(write, obj, None)
-    namespaces.admit_create(write.server, write.resource, write.namespace, obj)
+def expect_established(write: Write, obj: Object) -> None:
+    """Raise 403 or 405 if the definition of a new custom resource is being deleted."""
     if write.resource.custom:
         name = (obj.get("metadata") or {}).get("name") or write.name
         write.server.definitions.admit_create(write.resource, name)
+
+
+def admit_create(write: Write, obj: Object) -> Object:
+    """Return a new object with the changes of the admission chain. Raises StatusError if a plugin rejects it."""
+    obj = write.server.admission.admit(write.admission_attributes(obj, None))
+    obj = metadata.remove_duplicate_owners(obj, write, metadata.DUPLICATE_OWNERS_PATCHED)
+    reject_escalation(write, obj, None)
+    return obj
 
 
 def set_system_metadata(obj: Object, write: Write) -> Object:
@@ -61,7 +67,7 @@ def set_system_metadata(obj: Object, write: Write) -> Object:
 
 
 def commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Stored:
-    resource, server = write.resource, write.server
+    resource = write.resource
     if resource.has_generation:
         obj["metadata"]["generation"] = 1
     if resource.custom and resource.status:
@@ -72,7 +78,6 @@ def commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Stor
     with_empty_values = obj
     if not resource.custom:
         obj = empty_values.drop(resource.schema, obj)
-        obj = chain.complete(server, resource, write.namespace, obj)
     new_metadata = obj["metadata"]
     if resource.bytes_differ is not None and resource.bytes_differ(obj):
         write.changes.bytes_differ = True
@@ -88,7 +93,7 @@ def commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Stor
         raise invalid(resource, obj, errors)
     for warning in validation.find_warnings(resource, obj, None):
         write.request.warn(warning)
-    chain.validate(server, resource, write.namespace, obj, None)
+    write.server.admission.validate(write.admission_attributes(obj, None))
     if not write.options.dry_run:
         _remove_resource_version(new_metadata, by_update=by_update)
     live = write.table.get(new_metadata.get("namespace", ""), name)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairlead.api.gojson import quote_go
 from fairlead.api.times import parse, rfc3339
+from fairlead.server.admission.plugin import DELETE, AdmissionAttributes
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.errors.statuses import StatusError, bad_request, conflict, not_found
@@ -112,7 +113,7 @@ def delete(server: "Server", request: Request, route: Route) -> Response:
     stored = server.table(resource).get(namespace, route.name)
     if stored is None:
         raise not_found(resource, route.name)
-    result, was_removed = delete_object(server, resource, versions.expect_readable(resource, stored), options)
+    result, was_removed = delete_object(server, resource, versions.expect_readable(resource, stored), options, request)
     status = 202 if not was_removed and options.orphan is False else 200
     if was_removed and not resource.delete_returns_object:
         return Response(status, encoding.encode(success_status(resource, stored.object)), warnings=request.warnings)
@@ -136,9 +137,15 @@ def success_status(resource: Resource, obj: Object) -> dict[str, Any]:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
-def delete_object(server: "Server", resource: Resource, stored: Stored, options: DeleteOptions) -> tuple[Stored, bool]:
-    """Delete an object, or mark it as being deleted. Return its last state, and whether it was removed."""
-    deletion_rules.check_delete(resource, stored.object)
+def delete_object(
+    server: "Server", resource: Resource, stored: Stored, options: DeleteOptions, request: Request | None = None
+) -> tuple[Stored, bool]:
+    """Delete an object, or mark it as being deleted. Return its last state, and whether it was removed.
+
+    With `request`, the admission chain may reject the delete.
+    """
+    if request is not None:
+        _admit_delete(server, request, resource, stored, options)
     _check_preconditions(resource, stored, options)
     table = server.table(resource)
     if resource.is_definition and "deletionTimestamp" not in stored.object["metadata"]:
@@ -190,6 +197,17 @@ def delete_object(server: "Server", resource: Resource, stored: Stored, options:
         server.after_write(resource, stored, removed, deleted=True)
         return removed, True
     return stored, True
+
+
+def _admit_delete(
+    server: "Server", request: Request, resource: Resource, stored: Stored, options: DeleteOptions
+) -> None:
+    """Raise StatusError if an admission plugin rejects the delete."""
+    old = stored.object
+    namespace, name = old["metadata"].get("namespace", ""), old["metadata"]["name"]
+    attributes = AdmissionAttributes(DELETE, resource, "", namespace, name, None, old, request, options.dry_run)
+    server.admission.admit(attributes)
+    server.admission.validate(attributes)
 
 
 def _build_type_only_object(resource: Resource) -> Stored:
@@ -333,7 +351,7 @@ def delete_collection(server: "Server", request: Request, route: Route) -> Respo
         if live is None:
             continue
         try:
-            delete_object(server, resource, live, replace(options))
+            delete_object(server, resource, live, options, request)
         except StatusError as error:
             if error.code != 404:
                 raise

@@ -1,20 +1,11 @@
 """The rules of single kinds for deletion: Namespaces, Pods, Jobs, Events and others."""
 
-from fairlead.server.admission import namespaces
-from fairlead.server.errors.statuses import forbidden
 from fairlead.server.registry.resource import Object, Resource
 
 
 def can_be_removed(resource: Resource, obj: Object) -> bool:
     """Return whether an object without metadata.finalizers can be removed. A Namespace also has spec.finalizers."""
     return not (resource.kind == "Namespace" and not resource.group and obj.get("spec", {}).get("finalizers"))
-
-
-def check_delete(resource: Resource, obj: Object) -> None:
-    """Raise 403 for the delete of a namespace that must always exist, such as default."""
-    if resource.kind == "Namespace" and not resource.group and obj["metadata"]["name"] in namespaces.IMMORTAL:
-        name = obj["metadata"]["name"]
-        raise forbidden(resource, name, "this namespace may not be deleted")
 
 
 def grace_period(resource: Resource, obj: Object, requested: int | None) -> int | None:

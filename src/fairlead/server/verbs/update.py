@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fairlead.api.gojson import quote_go
-from fairlead.server.admission import chain
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.errors.statuses import (
     OPTIMISTIC_LOCK,
@@ -27,7 +26,7 @@ from fairlead.server.http.routing import Route
 from fairlead.server.schema import empty_values
 from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Object, Stored
-from fairlead.server.verbs.create import admit_create, commit_create, set_system_metadata
+from fairlead.server.verbs.create import admit_create, commit_create, expect_established, set_system_metadata
 from fairlead.server.verbs.deletion_rules import can_be_removed
 from fairlead.server.write import commit, decoding, metadata, validation
 from fairlead.server.write.change_detection import can_skip_update
@@ -95,19 +94,17 @@ def update_object(
     if live is None:
         require_create_access(write)
         obj = metadata.expect_namespace(obj, write)
-        admit_create(write, obj)
+        expect_established(write, obj)
         if not owned:
             obj = server.field_tracker.track_create(write, obj)
-        obj = set_system_metadata(
-            metadata.remove_duplicate_owners(obj, write, metadata.DUPLICATE_OWNERS_PATCHED), write
-        )
-        return commit_create(write, obj, by_update=True), True
-    reject_escalation(write, obj, live.object)
+        return commit_create(write, set_system_metadata(admit_create(write, obj), write), by_update=True), True
     lacks_api_version = resource.custom and not obj.get("apiVersion")
     if not owned and not lacks_api_version:
         obj = server.field_tracker.track_update(write, live, obj)
+    obj = server.admission.admit(write.admission_attributes(obj, live.object))
     # A writer owns the duplicate owner references of its patch, so they are removed only after tracking.
     obj = metadata.remove_duplicate_owners(obj, write, metadata.DUPLICATE_OWNERS_PATCHED)
+    reject_escalation(write, obj, live.object)
     if not version and not resource.unconditional_update:
         error = FieldError(
             "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
@@ -141,8 +138,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
         raise invalid(resource, obj, errors)
     for warning in validation.find_warnings(resource, obj, old):
         write.request.warn(warning)
-    if not write.subresource:
-        chain.validate(server, resource, write.namespace, obj, old)
+    server.admission.validate(write.admission_attributes(obj, old))
     if _lost_last_finalizer(obj["metadata"], old["metadata"]) and can_be_removed(resource, obj):
         if not write.options.dry_run:
             deleted = server.store.delete(write.table, stored)

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fairlead.server.admission.plugin import CREATE, UPDATE, AdmissionAttributes
 from fairlead.server.http.messages import Request
 from fairlead.server.http.options import WriteOptions
 from fairlead.server.ownership import ManagedFields
-from fairlead.server.registry.resource import Resource
+from fairlead.server.registry.resource import Object, Resource
 from fairlead.server.storage import versions
 from fairlead.server.storage.store import ObjectTable
 from fairlead.server.storage.stored import Stored
@@ -46,6 +47,20 @@ class Write:
         if stored is None:
             return None
         return versions.view(self.resource, versions.expect_readable(self.resource, stored))
+
+    def admission_attributes(self, obj: Object, old: Object | None) -> AdmissionAttributes:
+        """Return what the admission chain sees of a create (`old` is None) or an update."""
+        return AdmissionAttributes(
+            CREATE if old is None else UPDATE,
+            self.resource,
+            self.subresource,
+            self.namespace if self.resource.namespaced else "",
+            self.name,
+            obj,
+            old,
+            self.request,
+            self.options.dry_run,
+        )
 
     @property
     def now(self) -> str:
