@@ -380,8 +380,8 @@ MUTANTS = [
     Mutant(
         "predicate: a deletion is never hidden",
         "runtime/predicates.py",
-        "if not new.deleting and not predicate",
-        "if not predicate",
+        "if not new.deleting and not is_pause",
+        "if not is_pause",
     ),
     Mutant(
         "early look: our own change does not cut a wait",

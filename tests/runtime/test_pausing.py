@@ -86,6 +86,21 @@ async def test_clean_up_of_a_paused_object_waits(api, client):
             await client.get(Thing, "a", api.namespace)
 
 
+async def test_predicate_does_not_hide_that_an_object_is_resumed(api, client):
+    log = []
+    thing = Thing("a", api.namespace, spec={})
+    thing["metadata"] |= PAUSED["metadata"]
+    await client.create(thing)
+    op = fl.Operator("tester")
+    op.reconcile(fl.select(Thing, when_changed=fl.generation_changed))(lambda obj, ctx: log.append(obj.name))
+    async with op.running(api.transport(), namespaces=[api.namespace]) as running:
+        await running.wait_until_idle()
+        assert log == []
+        await running.wait_until_seen(await client.patch(Thing, "a", api.namespace, RESUMED, type=PatchType.MERGE))
+        await running.wait_until_idle()
+        assert log == ["a"]
+
+
 @pytest.mark.parametrize(
     ("value", "paused"), [("true", True), ("True", True), ("yes", True), ("", True), ("false", False), (None, False)]
 )

@@ -94,6 +94,16 @@ class CacheReader:
         for informer in self._informers:
             informer.subscribe(handler)
 
+    @property
+    def is_served(self) -> bool:
+        """Return whether the server serves the kind. Always True for a kind that is not optional."""
+        return all(reflector.health.served for reflector in self._reflectors)
+
+    def on_served_change(self, handler: Callable[[], None]) -> None:
+        """Call `handler` when the server starts or stops to serve an optional kind."""
+        for reflector in self._reflectors:
+            reflector.served_handlers.append(handler)
+
     async def wait_for_sync(self) -> None:
         """Wait until the first list is stored and every handler was called with its objects."""
         for informer in self._informers:
@@ -172,16 +182,18 @@ class Cache:
         fields: str | None = None,
         metadata_only: bool = False,
         transform: Transform | None = None,
+        optional: bool = False,
     ) -> CacheReader:
         """Watch a kind, in all namespaces or in `namespaces`, and return a reader of the cached objects.
 
+        An `optional` kind has no objects while the server does not serve it. For other kinds that is an error.
         Resolve `kind` by discovery first: `namespaces` is ignored only if the kind is known to be cluster-scoped.
         """
         names: Iterable[str | None] = [None]
         if namespaces is not None and kind.namespaced:
             names = dict.fromkeys(namespaces)
         scopes = [Scope(kind, namespace, labels, fields, metadata_only, transform) for namespace in names]
-        return CacheReader(kind, [self._watch(scope) for scope in scopes])
+        return CacheReader(kind, [self._watch(scope, optional=optional) for scope in scopes])
 
     def covers(self, kind: Kind, namespace: str | None) -> bool:
         """Return whether a watch covers all objects of that kind and namespace, without selectors.
@@ -259,10 +271,10 @@ class Cache:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _watch(self, scope: Scope) -> tuple[Informer, Reflector]:
+    def _watch(self, scope: Scope, *, optional: bool) -> tuple[Informer, Reflector]:
         if scope not in self._watches:
             informer = Informer(scope, self._field_managers, self.own_versions)
-            self._watches[scope] = informer, Reflector(self._client, informer, self._world)
+            self._watches[scope] = informer, Reflector(self._client, informer, self._world, optional=optional)
             self._start(scope)
         return self._watches[scope]
 

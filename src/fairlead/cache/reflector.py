@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from fairlead.api.world import World
 from fairlead.cache.informer import Informer, VersionWentBackwards
 from fairlead.cache.store import EntriesByNamespace
 from fairlead.client.client import Client, RawList
+from fairlead.client.discovery import NotServed
 from fairlead.client.watching import Watch, WatchSilent
 
 log = logging.getLogger("fairlead.cache")
@@ -28,6 +30,8 @@ SHORT_WATCH = 1.0
 # Seconds between two initial events before the reflector lists instead: a server that is too old to know initial
 # events never sends their end.
 INITIAL_EVENTS_TIMEOUT = 10.0
+# Somebody who installs a CRD expects a reaction within seconds, and two small requests are no burden for a server.
+OPTIONAL_POLL = 5.0
 PAGE_SIZE = 500  # the page size of kubectl and client-go
 # Servers end watches after half an hour to an hour. A few minutes spread the load of many clients evenly.
 MIN_WATCH_SECONDS, MAX_WATCH_SECONDS = 300, 600
@@ -45,6 +49,8 @@ class WatchHealth:
     failures: int = 0
     error: str | None = None
     resource_version: str = ""
+    served: bool = True
+    """Whether the server serves the kind. Only the watch of an optional kind notices that it does not."""
 
 
 class Phase(Enum):
@@ -161,8 +167,11 @@ class Reflector:
     Raises: only CancelledError. It logs every other error and tries again.
     """
 
-    def __init__(self, client: Client, informer: Informer, world: World) -> None:
+    def __init__(self, client: Client, informer: Informer, world: World, *, optional: bool = False) -> None:
         self._client = client
+        self._optional = optional
+        self.served_handlers: list[Callable[[], None]] = []
+        """Called when the server starts or stops to serve an optional kind."""
         self._informer = informer
         self._world = world
         self._state = ReflectorState()
@@ -175,8 +184,29 @@ class Reflector:
             started = loop.time()
             try:
                 await self._list_and_watch()
+            except NotServed as error:
+                if self._optional:
+                    await asyncio.sleep(await self._show_nothing())
+                else:
+                    await asyncio.sleep(self._handle_failure(error, stable=loop.time() - started >= STABLE_AFTER))
             except Exception as error:
                 await asyncio.sleep(self._handle_failure(error, stable=loop.time() - started >= STABLE_AFTER))
+
+    async def _show_nothing(self) -> float:
+        """Empty the cache, because the server does not serve the kind. Return the seconds until the next attempt."""
+        was_served, self.health.served = self.health.served, False
+        await self._informer.replace(EntriesByNamespace(), "0")
+        self._state = ReflectorState()
+        self.health.synced, self.health.failures, self.health.error = True, 0, None
+        self._note_fed()
+        if was_served:
+            log.info("%s: the server does not serve this optional kind yet", self._informer.scope)
+            self._call_served_handlers()
+        return OPTIONAL_POLL * self._world.random.uniform(0.8, 1.2)
+
+    def _call_served_handlers(self) -> None:
+        for handler in self.served_handlers:
+            handler()
 
     def _handle_failure(self, error: Exception, *, stable: bool) -> float:
         """Record and log the error, and return the seconds to wait before the next attempt."""
@@ -341,6 +371,10 @@ class Reflector:
         self._state = self._state.on_replaced()
         self.health.synced = True
         self._note_fed()
+        if not self.health.served:
+            self.health.served = True
+            log.info("%s: the server serves this optional kind now", self._informer.scope)
+            self._call_served_handlers()
 
     def _note_fed(self) -> None:
         health = self.health

@@ -256,7 +256,12 @@ def _crd_files(target: str) -> list[Path]:
 def _declared_kinds(operator: Operator, cluster: str = HOME) -> list[Kind]:
     """Return the kinds that the operator's controllers and indexes use in a cluster, without duplicates."""
     controllers = operator.controllers.values()
-    kinds = [source.kind for controller in controllers for source in controller.sources if source.cluster == cluster]
+    kinds = [
+        source.kind
+        for controller in controllers
+        for source in controller.sources
+        if source.cluster == cluster and not source.optional
+    ]
     kinds += [kind for kind, _, _ in operator.indexes if cluster == HOME]
     return list({kind.key: kind for kind in kinds}.values())
 

@@ -68,6 +68,9 @@ class Reconciler:
         log = self._services.log
         on_primary = filter_changes(self.declared.source.when_changed, self._on_primary, log)
         watched.reader(self.declared.kind).subscribe(on_primary)
+        for source in self.declared.sources:
+            cluster = watched if source.cluster == HOME else self._services.clusters[source.cluster].watched
+            cluster.reader(source.kind).on_served_change(self.resync)
         for source in self.declared.owns:
             on_child = filter_changes(source.when_changed, self._child_handler(source.kind), log)
             watched.reader(source.kind).subscribe(on_child)

@@ -5,6 +5,7 @@ import logging
 from fairlead.api.objects import Object
 from fairlead.cache import Change, Handler
 from fairlead.runtime.handlers import name_of
+from fairlead.runtime.pausing import is_paused
 from fairlead.runtime.sources import ChangePredicate
 
 
@@ -33,8 +34,8 @@ def filter_changes(predicate: ChangePredicate | None, handler: Handler, log: log
     """Return a handler that ignores the updates for which the predicate returns False.
 
     Guarantees: creations, deletions, the initial list, and every update of an object that is being deleted reach the
-    handler, so no clean-up is missed. If the predicate raises, the update reaches the handler; the first exception is
-    logged with its traceback.
+    handler, so no clean-up is missed. So does an update that pauses or resumes the object. If the predicate raises, the
+    update reaches the handler; the first exception is logged with its traceback.
     """
     if predicate is None:
         return handler
@@ -45,7 +46,8 @@ def filter_changes(predicate: ChangePredicate | None, handler: Handler, log: log
         if change.old is not None and change.new is not None and not change.initial:
             old, new = change.old.object(), change.new.object()
             try:
-                if not new.deleting and not predicate(old, new):
+                is_pause = is_paused(old) != is_paused(new)
+                if not new.deleting and not is_pause and not predicate(old, new):
                     return
             except Exception:
                 if not has_logged:

@@ -80,6 +80,13 @@ class ReadContext:
         record_get(self._services, "cache", kind, namespace, name, obj)
         return obj
 
+    def is_served(self, kind: Kind) -> bool:
+        """Return whether the server serves a watched kind. False only for `fl.select(kind, optional=True)`.
+
+        Raises: NotWatched if the operator does not watch the kind.
+        """
+        return self._services.watched.reader(kind).is_served
+
     def indexed(self, kind: Kind, name: str, value: str) -> "list[Object]":
         """Return the objects of all namespaces for which the index `name` (see `@op.index`) contains `value`.
 

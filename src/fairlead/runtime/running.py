@@ -207,9 +207,13 @@ class Running:
                 host, port, healthy=self.liveness_problems, ready=self.readiness_problems, metrics=self.metrics
             )
             await self._stack.enter_async_context(self.health)
+        sources = [source for reconciler in self._reconcilers.values() for source in reconciler.declared.sources]
+        # A kind that one controller needs is not optional.
+        required = {(source.cluster, source.kind.key) for source in sources if not source.optional}
+        for source in sources:
+            optional = (source.cluster, source.kind.key) not in required
+            await self._watched_by_cluster[source.cluster].watch(replace(source, optional=optional))
         for reconciler in self._reconcilers.values():
-            for source in reconciler.declared.sources:
-                await self._watched_by_cluster[source.cluster].watch(source)
             reconciler.subscribe()
         for indexed, name, values in self.operator.indexes:
             await self._watched.watch(source_of(indexed))

@@ -31,6 +31,7 @@ class Source:
     fields: str | None = None
     cluster: str = HOME
     when_changed: ChangePredicate | None = None
+    optional: bool = False
 
 
 def select(
@@ -40,6 +41,7 @@ def select(
     fields: str | None = None,
     cluster: str = HOME,
     when_changed: ChangePredicate | None = None,
+    optional: bool = False,
 ) -> Source:
     """Return a Source with some objects of a kind, for `@op.reconcile`, `owns=` and `watches=`.
 
@@ -47,6 +49,8 @@ def select(
     - `cluster`: the name of another cluster of the run (`clusters=`). Only for `watches=`.
     - `when_changed`: a predicate, `(old, new)`. Updates for which it returns False reconcile nothing. It must depend on
       the two objects alone. `fl.generation_changed` ignores updates of status and metadata.
+    - `optional`: the controller works without the kind. While its CRD is absent, the kind has no objects, and
+      `ctx.is_served(kind)` is False. When the CRD appears or disappears, every object of the controller is reconciled.
 
     Guarantees: the server sends only matching objects, and reads from the cache return only those. The predicate does
     not apply to creations, to deletions, to updates of an object that is being deleted, to the objects that exist at
@@ -65,7 +69,7 @@ def select(
         selectors.parse_labels(labels)
     if fields:
         selectors.parse_fields(fields)
-    return Source(kind, labels or None, fields or None, cluster, when_changed)
+    return Source(kind, labels or None, fields or None, cluster, when_changed, optional)
 
 
 def source_of(kind: Kind | Source) -> Source:

@@ -63,7 +63,11 @@ class WatchedKinds:
         if kind.key not in self._readers:
             kind = await self._resolve(kind)
             self._readers[kind.key] = self.cache.watch(
-                kind, namespaces=self._namespaces, labels=source.labels, fields=source.fields
+                kind,
+                namespaces=self._namespaces,
+                labels=source.labels,
+                fields=source.fields,
+                optional=source.optional,
             )
 
     async def _resolve(self, kind: Kind) -> Kind:

@@ -119,7 +119,8 @@ class Cluster:
             raise TypeError(f"operator(…) takes a fairlead.Operator, not {type(operator).__name__}: await operator(op)")
         self._check_loop()
         controllers = operator.controllers.values()
-        kinds = [source.kind for controller in controllers for source in controller.sources if not source.cluster]
+        sources = [source for controller in controllers for source in controller.sources]
+        kinds = [source.kind for source in sources if not source.cluster and not source.optional]
         await install_missing(self.client, [*kinds, *(indexed for indexed, _, _ in operator.indexes)])
         transport = CountingTransport(self._transport())
         self.request_counts.append(transport.counts)

@@ -44,6 +44,7 @@ class CustomResourceDefinitions:
         if deleted:
             self._removed_versions.pop((group, plural), None)
             self._server.registry.remove(group, plural)
+            self._server.store.table(group, plural).wake()  # The watches of its instances end.
         elif stored.object["metadata"].get("deletionTimestamp"):
             if (group, plural) in self._removed_versions:
                 self._register_kinds(stored.object, group, plural)  # The removed version may exist again.

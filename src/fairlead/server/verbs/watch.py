@@ -81,6 +81,8 @@ class Watch:
                 if chunk:
                     yield chunk
                 continue  # more events may have come meanwhile, and they go before a bookmark
+            if not self._is_served():
+                return
             now = loop.time()
             if bookmark is not None and now >= bookmark:
                 bookmark = self._find_next_bookmark(now, deadline)
@@ -92,6 +94,11 @@ class Watch:
                     await self._wait_for_events(position)
             except TimeoutError:
                 pass
+
+    def _is_served(self) -> bool:
+        """Return whether the kind is still served. The deletion of a CRD ends the watches of its instances."""
+        resource, registry = self.representation.resource, self.server.registry
+        return not resource.custom or registry.find(resource.group, resource.version, resource.plural) is not None
 
     def _visible_version(self) -> int:
         """Return the newest version whose changes this watch may send: that of the store or of a stale replica."""
