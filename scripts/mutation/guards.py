@@ -695,4 +695,16 @@ MUTANTS = [
         "return self._seen is None or self._world",
         "return True or self._world",
     ),
+    Mutant(
+        "history: our own writes are recognized as causes",
+        "runtime/wakes.py",
+        "return self.change is not None and self.change.is_own",
+        "return False",
+    ),
+    Mutant(
+        "history: a repeated error is logged with its traceback once",
+        "runtime/history_log.py",
+        "if known is None:",
+        "if True:",
+    ),
 ]

@@ -5,6 +5,7 @@ import asyncio
 import fairlead as fl
 from fairlead.api.history import ENDED, POINTS, READ, REQUEST, SKIPPED, WOKEN, WRITTEN, History
 from fairlead.api.world import SystemClock
+from fairlead.client.client import Client, PatchType
 from fairlead.runtime.wakes import MAX_WAKES, Wake, Wakes
 
 Thing = fl.kind("test.example.com/v1", "Thing")
@@ -289,3 +290,31 @@ def test_wakes_of_a_key_are_bounded_and_counted():
     (due,), _ = wakes.take("key", now=60)
     assert due.source == "requeue_after"
     assert wakes.take("key", now=90) == ([], 0)
+
+
+async def test_own_writes_are_recognized_although_the_event_may_precede_the_answer(api):
+    """On a real server, the watch often reports a write before the client has its answer."""
+    client, records = Client(api.transport(), fl.World()), []
+    op = fl.Operator("tester")
+
+    @op.reconcile(fl.select(fl.Secret, labels="role=primary"), owns=[Text], ready=None)
+    async def reconcile(obj, ctx):
+        await ctx.apply(Text(obj.name, data={"text": obj["data"]["text"]}))
+
+    names = [f"own-{number}" for number in range(10)]
+    for name in names:
+        await client.create(fl.Secret(name, api.namespace, labels={"role": "primary"}, data={"text": "b25l"}))
+    subscribers = [record_into(records, WOKEN, WRITTEN)]
+    async with op.running(api.transport(), namespaces=[api.namespace], subscribers=subscribers) as running:
+        await running.wait_until_idle()
+        for name in names:
+            change = {"data": {"text": "dHdv"}}
+            changed = await client.patch(fl.Secret, name, api.namespace, change, type=PatchType.MERGE)
+        await running.wait_until_seen(changed)
+        await running.wait_until_idle()
+    causes = [cause for record in of(records, WOKEN) for cause in record.causes]
+    assert {cause.is_own for cause in causes if cause.source == "child"} == {True}
+    assert {cause.is_own for cause in causes if cause.source == "primary"} == {False}
+    changes = [record for record in of(records, WRITTEN) if record.outcome == "changed"]
+    assert [record.fields for record in changes] == [(("data.text", "b25l", "dHdv"),)] * len(names)
+    assert "created" in {record.outcome for record in of(records, WRITTEN)}
