@@ -86,10 +86,21 @@ def orphans(result):
     )
 
 
+def backoff(result):
+    columns = ("p50 ms", "p99 ms", "max ms")
+    body = [
+        [name, *(number(row[column]) for column in columns), str(row["edited"]), str(row["alone"])]
+        for name, row in result["rows"].items()
+    ]
+    head = ["", *columns, f"passes, edited 100 times per second for {result['seconds']:.0f} s", "passes, not edited"]
+    return f"{describe_run(result)} {result['objects']} objects in error.\n\n{table(head, body)}"
+
+
 SECTIONS = {
     "clients": clients,
     "work": work,
     "contention": contention,
+    "backoff": backoff,
     "servers": servers,
     "suite": suite,
     "concurrency": concurrency,

@@ -22,6 +22,7 @@ RUNS = [
     ("suite.py", ["--save"], 3, None),
     ("many.py", ["--save"], 6, ["--objects", "500"]),
     ("contention.py", ["--save"], 2, ["--embedded"]),
+    ("backoff.py", ["--save"], 2, ["--embedded", "--objects", "20"]),
     ("wrk.py", ["--save"], 2, ["--seconds", "1"]),
     ("server.py", ["--save"], 1, ["--quick"]),
     ("concurrency.py", ["--save"], 2, ["--objects", "10"]),
