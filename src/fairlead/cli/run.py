@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from fairlead.cli.load import OperatorNotFound, directory_of, load
 from fairlead.cli.settings import collect_settings, settings_options
 from fairlead.cli.verbosity import choose_levels, verbosity_options
 from fairlead.client.client import Client
+from fairlead.client.discovery import NotServed
 from fairlead.client.transport import Transport
 from fairlead.runtime import logs
 from fairlead.runtime.health import address
@@ -33,6 +35,27 @@ if TYPE_CHECKING:
     from fairlead.runtime.running import Running
 
 log = logging.getLogger("fairlead.run")
+
+_NAMES = {
+    "namespaces": "--namespace", "all_namespaces": "--all-namespaces", "kubeconfig": "--kubeconfig",
+    "context_name": "--context", "clusters": "--cluster", "embedded": "--embedded", "files": "--apply", "dev": "--dev",
+    "once": "--once", "dry_run": "--dry-run", "fail_on_change": "--fail-on-change", "elect": "--leader-elect",
+}  # fmt: skip
+_EXCLUSIVE = [
+    ("all_namespaces", "namespaces", "use one of them"),
+    ("embedded", "kubeconfig", "the embedded server writes a kubeconfig of its own, so leave out --kubeconfig"),
+    ("embedded", "context_name", "the embedded server has one context, so leave out --context"),
+    ("embedded", "clusters", "each other cluster is an embedded server too, so leave out --cluster"),
+    ("dev", "once", "use one of them"),
+    ("dry_run", "elect", "a dry run does not write a Lease, so leave out --leader-elect"),
+    ("once", "elect", "a run that ends must not wait for another leader, so leave out --leader-elect"),
+]
+"""Options that contradict each other, and what to do."""
+_DEPENDENT = [
+    ("fail_on_change", ("dry_run", "once"), "add both"),
+    ("files", ("embedded",), "on a cluster use kubectl apply -f"),
+]
+"""Options that need others, and what to do."""
 
 MAX_TRIES = 5
 """With --once: an object whose reconcile fails this often counts as failed."""
@@ -48,6 +71,7 @@ class Target:
     lease_namespace: str | None
     clusters: Mapping[str, Transport]
     in_cluster: bool = False
+    has_default_namespace: bool = False  # whether the namespace is the context's, because the user named none
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -134,15 +158,18 @@ def _main(
     log_level: dict[str, int],
     **options: Any,
 ) -> None:
-    for first, second in (("all_namespaces", "namespaces"), ("embedded", "kubeconfig"), ("embedded", "context_name"),
-                          ("embedded", "clusters"), ("dev", "once")):  # fmt: skip
+    for first, second, remedy in _EXCLUSIVE:
         if options[first] and options[second]:
-            names = [name.removesuffix("s").removesuffix("_name").replace("_", "-") for name in (first, second)]
-            raise click.UsageError(f"--{names[0]} cannot be combined with --{names[1]}: use one of them")
-    if options["fail_on_change"] and not (options["dry_run"] and options["once"]):
-        raise click.UsageError("--fail-on-change works only with --dry-run and --once: add both")
-    if options["files"] and not options["embedded"]:
-        raise click.UsageError("--apply works only with --embedded: on a cluster use kubectl apply -f")
+            raise click.UsageError(f"{_NAMES[first]} cannot be combined with {_NAMES[second]}: {remedy}")
+    for option, needed, remedy in _DEPENDENT:
+        if options[option] and not all(options[name] for name in needed):
+            names = " and ".join(_NAMES[name] for name in needed)
+            raise click.UsageError(f"{_NAMES[option]} works only with {names}: {remedy}")
+    for namespace in options["namespaces"]:
+        if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", namespace):
+            raise click.UsageError(
+                f"--namespace {namespace!r} is not the name of a namespace: write one name, and repeat -n for more"
+            )
     if options["health"]:
         try:
             address(options["health"])
@@ -221,6 +248,8 @@ async def _run(
                 elif not place.in_cluster:
                     # A person may have named the wrong cluster. In a pod the operator waits for its server instead.
                     await _check_reachable(place, world)
+                if place.has_default_namespace:
+                    await _check_scopes(operator, place, world)
                 if once:
                     code = await _reconcile_once(operator, place, world, options)
                     if diff is not None:
@@ -279,7 +308,11 @@ async def _connect(
     elect: bool | None,
     clusters: tuple[str, ...],
 ) -> AsyncIterator[Target]:
-    contexts = dict(_parse_cluster(text) for text in clusters)
+    contexts: dict[str, str] = {}
+    for name, context in map(_parse_cluster, clusters):
+        if name in contexts:
+            raise UserError(f"--cluster {name} is set twice: set it once")
+        contexts[name] = context
     declared = {source.cluster for each in operator.controllers.values() for source in each.sources} - {HOME}
     async with contextlib.AsyncExitStack() as stack:
         if embedded:
@@ -312,6 +345,7 @@ async def _connect(
             access.namespace if uses_lease else None,
             other_clusters,
             access.in_cluster,
+            not all_namespaces and not namespaces,
         )
 
 
@@ -328,6 +362,35 @@ async def _check_reachable(place: Target, world: World) -> None:
     """Send one request to each server, so that a wrong address or token is reported before the operator starts."""
     for transport in (place.transport, *place.clusters.values()):
         await Client(transport, world).kinds()
+
+
+async def _check_scopes(operator: Operator, place: Target, world: World) -> None:
+    """Reject a default namespace for an operator of a cluster-scoped kind: its children may be in any namespace.
+
+    Raises UserError with the remedy. In a pod, a server that does not answer is not an error here.
+    """
+    client = Client(place.transport, world)
+
+    async def is_namespaced(kind: Kind) -> bool:
+        try:
+            return (await client.resolve(kind)).namespaced
+        except NotServed:
+            return kind.namespaced
+
+    try:
+        kinds = {kind.key: await is_namespaced(kind) for kind in _declared_kinds(operator)}
+    except (ApiError, OSError):
+        if place.in_cluster:
+            return
+        raise
+    for controller in operator.controllers.values():
+        others = [source.kind for source in controller.sources if source.cluster == HOME and kinds[source.kind.key]]
+        if not kinds[controller.kind.key] and others:
+            raise UserError(
+                f"{operator.name} reconciles {controller.kind.kind}, which is cluster-scoped, and watches "
+                f"{others[0].kind}, which is namespaced, only in the namespace {place.namespaces[0]}: add -A to watch "
+                f"every namespace, or name the namespaces with -n"
+            )
 
 
 async def _reconcile_once(operator: Operator, place: Target, world: World, options: Options) -> int:
