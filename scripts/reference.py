@@ -3,12 +3,15 @@
     docs/reference/commands.md   every command, option and environment variable, from the command line itself
     docs/reference/errors.md     every exception of fairlead.errors, from its docstring
     docs/reference/metrics.md    every metric of an operator, from its registry
+    docs/reference/debug.md      the JSON that the live page of an operator serves, from its types
     docs/reference/settings.md   every setting of a controller with its default and the reason
 
 `--check` writes nothing, and exits with 1 if a page is not what it would write.
 """
 
+import ast
 import inspect
+import re
 import sys
 from pathlib import Path
 
@@ -16,6 +19,7 @@ import click
 
 from fairlead import errors
 from fairlead.cli import ALIASES, SECTIONS, main
+from fairlead.report.live import shapes
 from fairlead.runtime.metrics import Metrics
 from fairlead.runtime.tuning import RUN_SETTINGS, SETTINGS
 
@@ -68,6 +72,21 @@ If a setting of a controller is set in several places, the first of these decide
 
 A controller's name is the kind in lower case, or the `name=` of its `@op.reconcile`. `rate_limit` counts passes of the
 controller, also retries. The passes of one second may start at once, and the others wait in the queue."""
+DEBUG_TEXT = """\
+`fairlead run --ui` serves this JSON beside the [page](../how-to/see-what-an-operator-is-doing.md). Only GET and HEAD
+are answered. A request that names another host than loopback or one of `--ui-allow-host` is rejected with 403. For an
+object that the operator does not know, the answer is 404 with `{"operator": …, "error": …}`.
+
+| path | parameters | answer |
+|---|---|---|
+| `/debug` | | [Overview](#overview) |
+| `/debug/objects` | `search`: words, each a part of kind, namespace or name; `state`: `ready`, `processing`, \
+`delayed`, `backoff`, `held`, `idle` or `failing`; `controller`; `offset`; `limit`: at most 200, 50 by default \
+| [ObjectList](#objectlist) |
+| `/debug/object` | `kind`: the kind, its plural or the controller's name, with `.GROUP` or without; `name`; \
+`namespace`: needed if several objects have the name | [ObjectDetails](#objectdetails) |
+
+New fields may be added. Optional fields are present with their default value."""
 NOTE = "<!-- Written by scripts/reference.py. Do not edit. -->\n"
 
 
@@ -178,8 +197,54 @@ def settings_page() -> str:
     return "\n".join([*lines, "", PRECEDENCE_TEXT]) + "\n"
 
 
+def debug_page() -> str:
+    lines = ["# JSON of the live page", NOTE, DEBUG_TEXT]
+    module = ast.parse(inspect.getsource(shapes))
+    classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+    answers = [shape.__name__ for shape in shapes.SHAPES.values()]
+    for name in [*answers, *sorted(classes.keys() - {*answers, "Shape"})]:
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            ast.get_docstring(classes[name]) or "",
+            "",
+            "| field | type | meaning |",
+            "|---|---|---|",
+        ]
+        body = classes[name].body
+        for statement, after in zip(body, [*body[1:], None], strict=True):
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                has_text = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+                meaning = " ".join(str(after.value.value).split()) if has_text else ""
+                field = getattr(shapes, name).__struct_encode_fields__[
+                    getattr(shapes, name).__struct_fields__.index(statement.target.id)
+                ]
+                lines.append(
+                    f"| `{field}` | {_json_type(ast.unparse(statement.annotation), classes)} | {_cell(meaning)} |"
+                )
+    return "\n".join(lines) + "\n"
+
+
+def _json_type(annotation: str, classes: dict[str, ast.ClassDef]) -> str:
+    """Return a Python type in the words of JSON, with a link if it is a type of this page."""
+    collections = {"list": "list", "dict": "map"}
+    words = {"str": "string", "float": "number", "int": "number", "bool": "boolean", "Any": "any value", "None": "null"}
+    words |= {"QueueState": "string"} | {name: f"[{name}](#{name.lower()})" for name in classes}
+    annotation = re.sub(
+        r"Literal\[([^]]*)\]", lambda match: match[1].replace("'", "`").replace(", ", " or "), annotation
+    )
+    text = (
+        re.sub(r"\b(\w+)\[", lambda match: f"{collections[match[1]]} of ", annotation)
+        .replace("]", "")
+        .replace(" | ", " or ")
+    )
+    return re.sub(r"(?<![`\w])\w+(?![`\w])", lambda match: words.get(match[0], match[0]), text).replace(", ", " to ")
+
+
 PAGES = {
     "commands.md": commands_page,
+    "debug.md": debug_page,
     "errors.md": errors_page,
     "metrics.md": metrics_page,
     "settings.md": settings_page,

@@ -549,3 +549,27 @@ async def test_a_closing_queue_drops_held_keys(queue):
     await queue.close()
     with pytest.raises(QueueClosed):
         await queue.get()
+
+
+@in_virtual_time
+async def test_states_name_each_key_that_is_not_idle(queue):
+    for key in ("h", "a", "b", "c"):
+        queue.add(key)
+    queue.add("d", after=30)
+    assert await queue.get() == "h"
+    queue.add("h")
+    queue.hold("h", 5)
+    queue.done("h")
+    assert await queue.get() == "a"
+    queue.retry("a")
+    assert await queue.get() == "b"
+    await asyncio.sleep(0.001)
+    states = dict(queue.states())
+    assert {key: state.name for key, state in states.items()} == {
+        "a": "backoff", "b": "processing", "c": "ready", "d": "delayed", "h": "held",
+    }  # fmt: skip
+    assert states["d"].seconds == pytest.approx(29.999)
+    assert states["b"].seconds == pytest.approx(0.001)
+    assert 0 < states["a"].seconds <= 0.01
+    assert queue.state("d") == states["d"]
+    assert queue.state("unknown") is None

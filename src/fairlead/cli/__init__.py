@@ -8,6 +8,7 @@ from fairlead.cli.shell import CommandLine, LazyGroup
 SECTIONS: dict[str, dict[str, CommandLine]] = {
     "Write a controller": {
         "run": CommandLine("fairlead.cli.run:run", "run an operator, on a cluster or without one"),
+        "why": CommandLine("fairlead.cli.why:command", "show why an operator did what it did to an object"),
     },
     "Test a controller": {
         "serve": CommandLine("fairlead.cli.serve:serve", "start an embedded Kubernetes API server"),

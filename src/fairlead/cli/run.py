@@ -24,6 +24,7 @@ from fairlead.cli.verbosity import choose_levels, verbosity_options
 from fairlead.client.client import Client
 from fairlead.client.discovery import NotServed
 from fairlead.client.transport import Transport
+from fairlead.report.ui_port import DEFAULT_UI_PORT
 from fairlead.runtime import logs
 from fairlead.runtime.health import address
 from fairlead.runtime.leases import LeaseLost
@@ -32,6 +33,7 @@ from fairlead.runtime.sources import HOME
 
 if TYPE_CHECKING:
     from fairlead.report.diff import DryRunDiff
+    from fairlead.report.live.server import LivePage
     from fairlead.runtime.running import Running
 
 log = logging.getLogger("fairlead.run")
@@ -99,6 +101,12 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
                      "unless a host is named."),
         click.option("--trace", is_flag=True, help="Send OpenTelemetry traces to $OTEL_EXPORTER_OTLP_ENDPOINT. Needs "
                      "fairlead[otel]."),
+        click.option("--ui", is_flag=False, flag_value=str(DEFAULT_UI_PORT), metavar="[[HOST:]PORT]", help="Serve a "
+                     "page that shows what the operator does, and the same as JSON under /debug. Default: port "
+                     f"{DEFAULT_UI_PORT} on loopback."),
+        click.option("--ui-allow-host", "ui_hosts", multiple=True, metavar="NAME", help="Answer requests for this host "
+                     "too, and let --ui listen on an address that is not loopback. The page has neither TLS nor a "
+                     "password: everybody who reaches it can read it."),
         settings_options,
         click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True),
         verbosity_options,
@@ -175,6 +183,7 @@ def _main(
             address(options["health"])
         except ValueError as error:
             raise click.UsageError(str(error)) from None
+    options["page"] = _create_page(options.pop("ui"), options.pop("ui_hosts"))
     options["settings"] = collect_settings(options)
     world = World()
     logs.configure(world, form=log_format, levels=choose_levels(verbose, log_level))
@@ -208,6 +217,7 @@ async def _run(
     fail_on_change: bool,
     health: str | None,
     trace: bool,
+    page: "Callable[[Running], LivePage] | None",
     settings: dict[str, dict[str, float]],
     request_timeout: float | None,
     **where: Any,
@@ -221,6 +231,8 @@ async def _run(
     subscribers: list[Callable[[Running], object]] = []
     if diff is not None:
         subscribers.append(lambda running: diff.subscribe(running.history))
+    if page is not None:
+        subscribers.append(page)
     async with contextlib.AsyncExitStack() as stack:
         if trace:
             from fairlead.cli.tracing import exporting_traces
@@ -267,6 +279,19 @@ async def _run(
                     operator = await run_until_change(operator, load_operator, sources, place.transport, world, options)
         except (OSError, ApiError) as error:
             raise UserError(f"cannot work on {place.name}: {error}") from error
+
+
+def _create_page(address_text: str | None, hosts: tuple[str, ...]) -> "Callable[[Running], LivePage] | None":
+    if address_text is None:
+        if hosts:
+            raise click.UsageError("--ui-allow-host works only with --ui: add it")
+        return None
+    from fairlead.report.live.server import serve_page  # It loads aiohttp's server.
+
+    try:
+        return serve_page(address_text, hosts)
+    except ValueError as error:
+        raise click.UsageError(f"--ui {address_text}: {error}") from None
 
 
 def _create_diff() -> "DryRunDiff":

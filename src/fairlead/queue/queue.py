@@ -3,10 +3,10 @@
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from enum import StrEnum
 from math import isinf
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from fairlead.api import backoff
 from fairlead.api.world import World
@@ -46,6 +46,14 @@ class Observer(Protocol):
 
     def finished(self, lane: Hashable, took: float, outcome: Outcome) -> None:
         """Called when a worker returned a key after `took` seconds."""
+
+
+class KeyState(NamedTuple):
+    """What the queue does with a key."""
+
+    name: Literal["ready", "processing", "backoff", "delayed", "held"]
+    seconds: float
+    """processing: since a worker got the key. backoff, delayed and held: until the key is ready. ready: 0."""
 
 
 class _State:
@@ -168,6 +176,18 @@ class Queue(Generic[K]):
             for key, state in self._states.items()
             if state.in_progress_since is not None
         }
+
+    def states(self) -> Iterator[tuple[K, KeyState]]:
+        """Return each key that is ready, in progress, backing off, delayed or held back, with its state."""
+        now = asyncio.get_running_loop().time()
+        for key, state in self._states.items():
+            if (described := _describe_state(state, now)) is not None:
+                yield key, described
+
+    def state(self, key: K) -> KeyState | None:
+        """Return the state of one key, or None if the key is idle."""
+        state = self._states.get(key)
+        return None if state is None else _describe_state(state, asyncio.get_running_loop().time())
 
     @property
     def is_idle(self) -> bool:
@@ -464,3 +484,17 @@ class Queue(Generic[K]):
     def _wake_all(self) -> None:
         for _ in range(len(self._getters)):
             self._wake_getter()
+
+
+def _describe_state(state: _State, now: float) -> KeyState | None:
+    if state.in_progress_since is not None:
+        return KeyState("processing", now - state.in_progress_since)
+    if state.ready:
+        return KeyState("ready", 0.0)
+    if state.held_until is not None and state.held_priority is not None:
+        return KeyState("held", max(0.0, state.held_until - now))
+    if state.backing_off_until is not None:
+        return KeyState("backoff", max(0.0, state.backing_off_until - now))
+    if state.delayed_until is not None:
+        return KeyState("delayed", max(0.0, state.delayed_until - now))
+    return None

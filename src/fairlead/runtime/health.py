@@ -11,7 +11,7 @@ Check = Callable[[], Mapping[str, str]]
 """A function that returns the problems by name; an empty mapping means healthy."""
 
 
-def address(text: str) -> tuple[str, int]:
+def address(text: str, server: str = "health") -> tuple[str, int]:
     """Parse `8080` or `0.0.0.0:8080` into host and port.
 
     The default host is the loopback address, because the endpoints show names of objects. A kubelet needs `0.0.0.0`.
@@ -20,7 +20,7 @@ def address(text: str) -> tuple[str, int]:
     """
     host, _, port = text.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"the health address must be PORT or HOST:PORT, got {text!r}")
+        raise ValueError(f"the {server} address must be PORT or HOST:PORT, got {text!r}")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 

@@ -89,9 +89,11 @@ class Running:
         self._passes: set[asyncio.Task[None]] = set()
         self._watching = self._is_leading = False
         self.health: Health | None = None
+        self._servers: list[contextlib.AbstractAsyncContextManager[Any]] = []
         identity = f"{os.uname().nodename}_{world.uid()}"
         declared = operator.controllers.values()
-        tunings = operator.resolve_settings(settings or {})
+        self.tunings = tunings = operator.resolve_settings(settings or {})
+        """The settings of each controller, by its name."""
         timeout = operator.request_timeout if request_timeout is None else request_timeout
         tuning.check_settings({"request_timeout": timeout})
 
@@ -184,6 +186,13 @@ class Running:
         self._sources = contextlib.AsyncExitStack()
         self._stack = contextlib.AsyncExitStack()
 
+    def serve(self, server: contextlib.AbstractAsyncContextManager[Any]) -> None:
+        """Enter this context manager when the run starts, and exit it when the run has stopped.
+
+        A subscriber that has a server of its own calls this method.
+        """
+        self._servers.append(server)
+
     # Starting
 
     async def __aenter__(self) -> "Running":
@@ -207,6 +216,8 @@ class Running:
                 host, port, healthy=self.liveness_problems, ready=self.readiness_problems, metrics=self.metrics
             )
             await self._stack.enter_async_context(self.health)
+        for server in self._servers:
+            await self._stack.enter_async_context(server)
         sources = [source for reconciler in self._reconcilers.values() for source in reconciler.declared.sources]
         # A kind that one controller needs is not optional.
         required = {(source.cluster, source.kind.key) for source in sources if not source.optional}
@@ -299,6 +310,11 @@ class Running:
             self._fatal.set_exception(error)
 
     # Health and tests
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether the caches are filled and this process holds the lease, if there is one. Only then passes start."""
+        return self._is_leading
 
     async def wait(self) -> None:
         """Wait until the run fails, and raise its error, such as LeaseLost."""
