@@ -139,3 +139,14 @@ async def test_cluster_scoped_operator_needs_its_namespaces(tmp_path, options, i
             "fairlead: zones reconciles Zone, which is cluster-scoped, and watches ConfigMap, which is namespaced, "
             "only in the namespace default: add -A to watch every namespace, or name the namespaces with -n"
         )
+
+
+def test_a_group_without_a_command_names_the_commands(capsys):
+    from fairlead.cli import main
+
+    with pytest.raises(SystemExit, match="2"):
+        main.main(["orphans"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        "fairlead orphans: a command is missing: add one of apply, plan, watch (see: fairlead orphans --help)"
+    )

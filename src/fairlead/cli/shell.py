@@ -110,5 +110,9 @@ def exit_with(run: Callable[[], Any]) -> NoReturn:
 def _print_error(error: click.ClickException) -> None:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "fairlead"
+    if context is not None and type(error).__name__ == "NoArgsIsHelpError":  # click 8.2 and later
+        commands = ", ".join(context.command.list_commands(context))
+        click.echo(f"{path}: a command is missing: add one of {commands} (see: {path} --help)", err=True)
+        return
     remedy = f" (see: {path} --help)" if isinstance(error, click.UsageError) else ""
     click.echo(f"{path}: {printable(error.format_message())}{remedy}", err=True)

@@ -53,7 +53,7 @@ async def listen(server: "Server", host: str, port: int, *, tls: bool, client_ca
     A client certificate signed by `client_ca` (PEM) authenticates its holder; any other one ends the TLS handshake.
     """
     if client_ca and not tls:
-        raise ValueError("client certificates need TLS")
+        raise ValueError("client certificates need TLS: leave out --no-tls (in Python: tls=True)")
     if not is_loopback(host) and not (tls and server.requires_tokens):
         raise ValueError(f"{host} can be reached from other machines: listen there only with TLS and a token")
     ca: bytes | None = None
