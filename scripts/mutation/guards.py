@@ -316,11 +316,11 @@ MUTANTS = [
         "order: the finalizer is removed after the cleanup",
         "runtime/controller.py",
         """            try:
-                await self._call(cleanup.clean, obj, ctx)
+                await self._call_cleanup(cleanup, obj, ctx)
 """,
         """            await finalizers.remove(self._writer, declared.kind, obj, cleanup.finalizer)
             try:
-                await self._call(cleanup.clean, obj, ctx)
+                await self._call_cleanup(cleanup, obj, ctx)
 """,
     ),
     Mutant(
@@ -361,6 +361,12 @@ MUTANTS = [
         "runtime/pass_results.py",
         "    if is_known:\n",
         "    if True:\n",
+    ),
+    Mutant(
+        "clean-up: a read that is not watched does not block it",
+        "runtime/controller.py",
+        "if not await ctx.copy_live(missing):",
+        "if True:",
     ),
     Mutant(
         "pause: no pass over a paused object", "runtime/controller.py", "if self._is_paused(key, obj):", "if False:"

@@ -7,10 +7,13 @@ from fairlead import writes
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.source_locations import caller_location, with_location
+from fairlead.cache import CacheReader
 from fairlead.runtime.handlers import HandlerError
+from fairlead.runtime.live_copy import LiveCopy
 from fairlead.runtime.operator import Controller
 from fairlead.runtime.read_context import record_list, services_of_cluster
 from fairlead.runtime.services import Services
+from fairlead.runtime.watched_kinds import NotWatched
 from fairlead.runtime.write_context import ClusterContext, WriteContext, declared_kind, must_await
 from fairlead.writes import Draft, StatusReport, Writer, defaults
 from fairlead.writes.apply import reject_duplicate_payloads, run_concurrently
@@ -45,6 +48,7 @@ class Context(WriteContext):
         self._pruned_kinds: set[tuple[str, str]] = set()
         self.report = StatusReport(obj.generation)
         """The status fields and conditions that this pass has set so far."""
+        self._live_copies: dict[tuple[tuple[str, str], str | None], LiveCopy] = {}
         self._cluster_contexts: dict[str, ClusterContext] = {}
 
     @must_await
@@ -161,7 +165,7 @@ class Context(WriteContext):
             for group, kind_name, namespace, name in self.applied
             if (group, kind_name) == kind.group_kind
         ]
-        return self._services.watched.reader(kind).owned_by(self._obj.uid, exclude=applied), applied
+        return self._reader(kind, self._namespace).owned_by(self._obj.uid, exclude=applied), applied
 
     def _reject_apply_after_prune(self, kind: Kind, payload: Object) -> None:
         """Raise HandlerError for a child that the prune statement of this pass has just deleted, or would next time."""
@@ -188,12 +192,28 @@ class Context(WriteContext):
             self._cluster_contexts[name] = context
         return self._cluster_contexts[name]
 
+    def _reader(self, kind: Kind, namespace: str | None) -> CacheReader | LiveCopy:
+        return self._live_copies.get((kind.key, namespace)) or super()._reader(kind, namespace)
+
+    async def copy_live(self, missing: NotWatched) -> bool:
+        """Read the objects from the server that a read did not find in the cache. Return False if that was done before.
+
+        Later reads in this pass return them.
+        """
+        scope = missing.kind.key, missing.namespace
+        if scope in self._live_copies:
+            return False
+        self._live_copies[scope] = LiveCopy(
+            await self.live.list(missing.kind, missing.namespace, everywhere=not missing.namespace)
+        )
+        return True
+
     def children(self, kind: Kind) -> "list[Object]":
         """Return the objects of a watched kind that have an owner reference to the reconciled object.
 
         Raises: NotWatched if the operator does not watch the kind.
         """
-        objects = self._services.watched.reader(kind).owned_by(self._obj.uid)
+        objects = self._reader(kind, self._namespace).owned_by(self._obj.uid)
         record_list(self._services, "cache", kind, self._namespace, objects)
         return objects
 

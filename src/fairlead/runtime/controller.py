@@ -28,6 +28,7 @@ from fairlead.runtime.sources import HOME, Source
 from fairlead.runtime.transports import NotLeading
 from fairlead.runtime.tuning import Tuning
 from fairlead.runtime.wakes import Wake, Wakes
+from fairlead.runtime.watched_kinds import NotWatched
 from fairlead.writes import StatusReport, Writer, finalizers, status
 from fairlead.writes.errors import ObjectDeleting
 
@@ -304,7 +305,7 @@ class Reconciler:
             if cleanup is None or cleanup.finalizer not in obj.finalizers:
                 return NOTHING_TO_REPORT
             try:
-                await self._call(cleanup.clean, obj, ctx)
+                await self._call_cleanup(cleanup, obj, ctx)
             except RequeueAfter as later:
                 return PassResult("requeue_after", QueueAction.DONE, False, "CleaningUp", after=later.seconds)
             await finalizers.remove(self._writer, declared.kind, obj, cleanup.finalizer)
@@ -323,6 +324,23 @@ class Reconciler:
             result = pass_results.from_error(later)
         self._warn_about_unpruned(key, ctx)
         return result
+
+    async def _call_cleanup(self, cleanup: Cleanup, obj: Object, ctx: Context) -> None:
+        """Call the cleanup handler. If it reads what is not watched, read that from the server and call it again.
+
+        Otherwise the finalizer would stay until the code of the operator changes.
+        """
+        while True:
+            try:
+                return await self._call(cleanup.clean, obj, ctx)
+            except NotWatched as missing:
+                if not await ctx.copy_live(missing):
+                    raise
+                self._services.warn_once(
+                    ("clean-up", self.name, missing.kind.kind),
+                    "the clean-up reads from the server instead: %s",
+                    missing,
+                )
 
     async def _call(self, function: Callable[..., Any], obj: Object, ctx: Context) -> None:
         """Call the handler. Raises HandlerError if the handler returned a value or forgot an `await`."""

@@ -9,7 +9,9 @@ from fairlead.api.history import READ, ObjectRef
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object
 from fairlead.api.world import World
+from fairlead.cache import CacheReader
 from fairlead.client.client import Client
+from fairlead.runtime.live_copy import LiveCopy
 from fairlead.runtime.services import Services
 
 
@@ -76,9 +78,12 @@ class ReadContext:
         Raises: NotWatched if the operator does not watch the kind. ValueError if the namespace is missing.
         """
         namespace = namespace or self._namespace
-        obj = self._services.watched.reader(kind, namespace).get(name, namespace)
+        obj = self._reader(kind, namespace).get(name, namespace)
         record_get(self._services, "cache", kind, namespace, name, obj)
         return obj
+
+    def _reader(self, kind: Kind, namespace: str | None) -> CacheReader | LiveCopy:
+        return self._services.watched.reader(kind, namespace)
 
     def is_served(self, kind: Kind) -> bool:
         """Return whether the server serves a watched kind. False only for `fl.select(kind, optional=True)`.
@@ -107,7 +112,7 @@ class ReadContext:
         Raises: NotWatched if the operator does not watch the kind or the namespace.
         """
         namespace = None if everywhere else namespace or self._namespace
-        objects = self._services.watched.reader(kind, namespace).list(namespace, labels=labels)
+        objects = self._reader(kind, namespace).list(namespace, labels=labels)
         record_list(self._services, "cache", kind, namespace, objects)
         return objects
 

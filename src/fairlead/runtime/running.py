@@ -218,6 +218,11 @@ class Running:
             await self._stack.enter_async_context(self.health)
         for server in self._servers:
             await self._stack.enter_async_context(server)
+        if not self._reconcilers:
+            self.services.log.warning(
+                "the operator %s has no controllers, so it reconciles nothing: declare one with @op.reconcile(KIND)",
+                self.operator.name,
+            )
         sources = [source for reconciler in self._reconcilers.values() for source in reconciler.declared.sources]
         # A kind that one controller needs is not optional.
         required = {(source.cluster, source.kind.key) for source in sources if not source.optional}

@@ -49,3 +49,11 @@ class Services:
     """The name of the cluster; empty for the operator's own."""
     failures: dict[Key, str] = field(default_factory=dict)
     """The error message of each key whose last pass failed."""
+    warned: set[tuple[str, ...]] = field(default_factory=set)
+    """The warnings that were logged, each once in a run."""
+
+    def warn_once(self, topic: tuple[str, ...], message: str, *args: object) -> None:
+        """Log a warning, unless one with the same topic was logged in this run."""
+        if topic not in self.warned:
+            self.warned.add(topic)
+            self.log.warning(message, *args)

@@ -25,14 +25,22 @@ _DISCOVERY_BACKOFF = 0.25, 30.0
 
 
 class NotWatched(LookupError):
-    """A handler reads a kind or namespace from the cache that the operator does not watch."""
+    """A handler reads a kind or namespace from the cache that the operator does not watch.
 
-    def __init__(self, kind: Kind, namespace: str | None) -> None:
-        where = f" in {namespace}" if namespace else ""
-        super().__init__(
-            f"{kind.kind}{where} is not watched: name it in owns= or watches= (watches={{{kind.kind}: None}} wakes "
-            f"nobody), or ask the server with ctx.live"
-        )
+    Add the kind to `owns=` or `watches=`, or the namespace to those of the run, or read with `ctx.live`. A clean-up
+    handler does not see this error: the runtime reads the objects from the server and calls the handler again.
+    """
+
+    def __init__(self, kind: Kind, namespace: str | None, *, is_kind_watched: bool) -> None:
+        if is_kind_watched:
+            problem = f"the namespace {namespace} is not watched: run with -n {namespace} too, or with -A"
+        else:
+            problem = (
+                f"{kind.kind} is not watched: name it in owns= or watches= (watches={{{kind.kind}: None}} wakes nobody)"
+            )
+        super().__init__(f"{problem}, or ask the server with ctx.live")
+        self.kind = kind
+        self.namespace = namespace
 
 
 class WatchedKinds:
@@ -97,9 +105,9 @@ class WatchedKinds:
         """
         reader = self._readers.get(kind.key)
         if reader is None:
-            raise NotWatched(kind, None)
+            raise NotWatched(kind, namespace, is_kind_watched=False)
         if namespace and reader.kind.namespaced and not reader.includes_namespace(namespace):
-            raise NotWatched(kind, namespace)
+            raise NotWatched(kind, namespace, is_kind_watched=True)
         return reader
 
     # The `LocalCache` protocol of the writes

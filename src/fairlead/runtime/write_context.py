@@ -94,6 +94,7 @@ class WriteContext(ReadContext):
 
     async def _apply(self, kind: Kind, payload: Object, owner: Object | None, *, adopt: bool, recreate: bool) -> Object:
         key = object_key(kind, payload.name, payload.namespace)
+        self._warn_if_not_watched(kind, payload.namespace)
         # The key is recorded before the apply: a child whose apply fails must not be pruned.
         previous_digest = self.applied.setdefault(key, b"")
         child = ChildApply(self._writer, kind, payload, owner, adopt)
@@ -105,6 +106,27 @@ class WriteContext(ReadContext):
         except BaseException:
             self.applied[key] = previous_digest  # The handler may apply another payload instead of the rejected one.
             raise
+
+    def _warn_if_not_watched(self, kind: Kind, namespace: str | None) -> None:
+        """Log a warning, once, if changes of the applied object by others will not be noticed."""
+        watched, topic = self._services.watched, ("not watched", self._services.cluster, kind.api_version, kind.kind)
+        if not watched.is_watched(kind):
+            self._services.warn_once(
+                topic,
+                "%s is applied, but the operator does not watch it: it notices no change or deletion by others, "
+                "and every pass sends the apply. Name the kind in owns= or watches= of the controller %s",
+                kind.kind,
+                self._controller,
+            )
+        elif namespace and kind.namespaced and not watched.reader(kind).includes_namespace(namespace):
+            self._services.warn_once(
+                (*topic, namespace),
+                "%s is applied in the namespace %s, which the operator does not watch: it notices neither changes nor "
+                "a deletion by others there. Run it with -n %s too, or with -A",
+                kind.kind,
+                namespace,
+                namespace,
+            )
 
     async def _resolve_payload(self, obj: Any) -> tuple[Kind, Object]:
         """Return the kind and the payload of `obj`. A missing namespace is that of the reconciled object."""
