@@ -59,7 +59,7 @@ and left out. Do not use names of objects as labels: each value is a time series
 
 ## Metrics of fairlead"""
 SETTINGS_TEXT = """\
-`fl.Operator(…)` takes all of them, for all of its controllers. `@op.reconcile(…)` takes all but `request_timeout`, for
+`fl.Operator(…)` takes all of them, for all of its controllers. `@op.reconcile(…)` takes all but the last two, for
 one controller. `fairlead run` has an option for each."""
 PRECEDENCE_TEXT = """\
 If a setting of a controller is set in several places, the first of these decides:

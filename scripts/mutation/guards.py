@@ -713,4 +713,10 @@ MUTANTS = [
         "if known is None:",
         "if True:",
     ),
+    Mutant(
+        "shutdown: hooks have a time limit",
+        "runtime/shutdown.py",
+        "timeout=max(0.0, self._deadline - loop.time())",
+        "timeout=None",
+    ),
 ]

@@ -64,7 +64,7 @@ def invoke(monkeypatch, tmp_path):
         return 0
 
     monkeypatch.setattr(run_module, "_run", succeed)
-    monkeypatch.setattr(run_module.signals, "run", asyncio.run)
+    monkeypatch.setattr(run_module.signals, "run", lambda work, watchdog: asyncio.run(work))
     monkeypatch.setattr(run_module.logs, "configure", lambda *args, **options: None)
     file = tmp_path / "file"
     file.write_text("{}")

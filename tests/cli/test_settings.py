@@ -27,13 +27,16 @@ def test_options_set_all_controllers_or_one():
         "--concurrency", "8", "--concurrency", "website=4", "--rate-limit", "inf", "--request-timeout", "5"
     )
     assert completed.output == (
-        "{'': {'concurrency': 8, 'rate_limit': inf}, 'website': {'concurrency': 4}} {'request_timeout': 5}\n"
+        "{'': {'concurrency': 8, 'rate_limit': inf}, 'website': {'concurrency': 4}} "
+        "{'request_timeout': 5, 'shutdown_timeout': None}\n"
     )
 
 
 def test_environment_variables_set_several_controllers():
     completed = invoke(FAIRLEAD_RUN_BACKOFF_MAX="60 website=90", FAIRLEAD_RUN_REQUEST_TIMEOUT="2.5")
-    assert completed.output == "{'': {'backoff_max': 60}, 'website': {'backoff_max': 90}} {'request_timeout': 2.5}\n"
+    assert completed.output == (
+        "{'': {'backoff_max': 60}, 'website': {'backoff_max': 90}} {'request_timeout': 2.5, 'shutdown_timeout': None}\n"
+    )
 
 
 @pytest.mark.parametrize(

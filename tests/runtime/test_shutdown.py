@@ -9,7 +9,8 @@ import fairlead as fl
 from fairlead.api.builtin import Lease as LeaseKind
 from fairlead.runtime import leases
 from fairlead.runtime.handlers import HookFailed
-from fairlead.runtime.running import GRACE
+from fairlead.runtime.shutdown import ShutdownBudget
+from fairlead.runtime.tuning import SHUTDOWN_TIMEOUT
 from fairlead.server.faults import Fault, Plan
 
 Thing = fl.kind("test.example.com/v1", "Thing")
@@ -40,22 +41,20 @@ def test_pass_that_ignores_cancellation_is_abandoned_and_the_lease_expires(run_i
         async with cluster.running(operator(ignore_cancellation), lease_namespace="default"):
             await started.wait()
             stop_started_at = cluster.world.clock.monotonic()
-        assert GRACE <= cluster.world.clock.monotonic() - stop_started_at < GRACE + 5
+        seconds = cluster.world.clock.monotonic() - stop_started_at
+        assert ShutdownBudget(SHUTDOWN_TIMEOUT).passes <= seconds < SHUTDOWN_TIMEOUT
         assert await read_holder(cluster)  # The abandoned pass may still write, so nobody else may lead yet.
 
     run_in_virtual_time(test)
     assert "thing default/thing does not end after its cancellation and is abandoned" in caplog.text
 
 
-async def test_thread_that_never_returns_does_not_keep_the_process_alive(monkeypatch):
+async def test_thread_that_never_returns_does_not_keep_the_process_alive():
     from fairlead.api.world import World
     from fairlead.client.client import Client
-    from fairlead.runtime import running
     from fairlead.runtime.definitions import install_missing
     from fairlead.server.app import Server
 
-    monkeypatch.setattr(running, "GRACE", 0.05)
-    monkeypatch.setattr(running, "CANCEL_GRACE", 0.05)
     world = World()
     server = Server(world)
     client = Client(server.transport(), world)
@@ -69,7 +68,7 @@ async def test_thread_that_never_returns_does_not_keep_the_process_alive(monkeyp
         loop.call_soon_threadsafe(started.set)
         release.wait(60)
 
-    async with operator(block_thread).running(server.transport(), world):
+    async with operator(block_thread).running(server.transport(), world, shutdown_timeout=0.1):
         await started.wait()
     (thread,) = threads
     assert thread.is_alive()
@@ -120,6 +119,52 @@ def test_stop_waits_for_a_running_timer(run_in_virtual_time):
         assert ended == [True]
         assert (await cluster.get_thing("swept")).name == "swept"
         assert await read_holder(cluster) == ""
+
+    run_in_virtual_time(test)
+
+
+def test_stop_with_hanging_writes_ends_in_time(run_in_virtual_time):
+    """Every write hangs: those of passes, of Events and of the lease. It took 30.1 s."""
+
+    class HangingTransport:
+        def __init__(self, inner):
+            self._inner = inner
+            self.hangs = False
+
+        async def request(self, request):
+            async with asyncio.timeout(request.timeout):
+                if self.hangs and request.method != "GET":
+                    await asyncio.Event().wait()
+                return await self._inner.request(request)
+
+        async def stream(self, request):
+            return await self._inner.stream(request)
+
+    async def test(cluster):
+        started = asyncio.Event()
+
+        async def reconcile(obj, ctx):
+            ctx.event("Started", "it started")
+            started.set()
+            transport.hangs = True
+            await ctx.apply(fl.ConfigMap(obj.name, data={"a": "b"}))
+
+        op = operator(reconcile)
+
+        @op.shutdown
+        async def hang(resources):
+            await asyncio.sleep(1e5)
+
+        @op.shutdown
+        async def hang_again(resources):
+            await asyncio.sleep(1e5)
+
+        transport = HangingTransport(cluster.transport)
+        await cluster.create("thing")
+        async with op.running(transport, cluster.world, lease_namespace="default"):
+            await started.wait()
+            stop_started_at = cluster.world.clock.monotonic()
+        assert cluster.world.clock.monotonic() - stop_started_at < 0.93 * SHUTDOWN_TIMEOUT
 
     run_in_virtual_time(test)
 

@@ -42,6 +42,7 @@ WRONG = [
     ("backoff_base", 0, "a number of seconds greater than 0; got 0"),
     ("backoff_max", 0, "a number of seconds greater than 0; got 0"),
     ("request_timeout", 0, "a number of seconds greater than 0; got 0"),
+    ("shutdown_timeout", 0, "a number of seconds greater than 0; got 0"),
 ]
 
 

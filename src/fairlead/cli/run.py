@@ -21,6 +21,7 @@ from fairlead.cli.dev import SourceFiles, run_until_change
 from fairlead.cli.load import OperatorNotFound, directory_of, load
 from fairlead.cli.settings import collect_settings, settings_options
 from fairlead.cli.verbosity import choose_levels, verbosity_options
+from fairlead.cli.watchdog import Watchdog
 from fairlead.client.client import Client
 from fairlead.client.discovery import NotServed
 from fairlead.client.transport import Transport
@@ -30,6 +31,7 @@ from fairlead.runtime.health import address
 from fairlead.runtime.leases import LeaseLost
 from fairlead.runtime.operator import Operator, Options
 from fairlead.runtime.sources import HOME
+from fairlead.runtime.tuning import SHUTDOWN_TIMEOUT
 
 if TYPE_CHECKING:
     from fairlead.report.diff import DryRunDiff
@@ -187,8 +189,9 @@ def _main(
     options["settings"] = collect_settings(options)
     world = World()
     logs.configure(world, form=log_format, levels=choose_levels(verbose, log_level))
+    watchdog = Watchdog(options["shutdown_timeout"] or SHUTDOWN_TIMEOUT)
     try:
-        code = signals.run(_run(load_operator, target, world, **options))
+        code = signals.run(_run(load_operator, target, world, watchdog, **options), watchdog)
     except UserError as error:
         if log_format == "text":
             raise
@@ -208,6 +211,7 @@ async def _run(
     load_operator: Callable[[], Operator],
     target: str,
     world: World,
+    watchdog: Watchdog,
     *,
     embedded: bool,
     files: tuple[Path, ...],
@@ -220,10 +224,12 @@ async def _run(
     page: "Callable[[Running], LivePage] | None",
     settings: dict[str, dict[str, float]],
     request_timeout: float | None,
+    shutdown_timeout: float | None,
     **where: Any,
 ) -> int:
     sources = SourceFiles(target) if dev else None
     operator = sources.load(load_operator) if sources else load_operator()
+    watchdog.seconds = operator.shutdown_timeout if shutdown_timeout is None else shutdown_timeout
     operator.resolve_settings(settings)  # A wrong value is reported before a server starts.
     objects = [obj for path in files for obj in manifests.read_objects(path)]
     crds = [obj for path in _crd_files(target) for obj in manifests.read_objects(path)] if embedded else []
@@ -247,6 +253,7 @@ async def _run(
             clusters=place.clusters,
             settings=settings,
             request_timeout=request_timeout,
+            shutdown_timeout=shutdown_timeout,
             subscribers=subscribers,
         )
         try:

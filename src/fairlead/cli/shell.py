@@ -14,8 +14,8 @@ from fairlead.api.text import printable
 EXIT_INTERRUPTED = 130
 """128 + SIGINT, as shells count."""
 
-unfinished_tasks: set[Any] = set()
-"""Tasks that ignored their cancellation. The process exits without waiting for them."""
+unfinished: set[Any] = set()
+"""Tasks and threads that did not end when the command stopped. The process exits without waiting for them."""
 
 
 class CommandLine(NamedTuple):
@@ -100,10 +100,10 @@ def exit_with(run: Callable[[], Any]) -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         code = EXIT_INTERRUPTED
     code = code if isinstance(code, int) else 0
-    if unfinished_tasks:
+    if unfinished:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code)  # A normal exit would cancel these tasks once more and print a warning for each.
+        os._exit(code)  # A normal exit would wait for these threads, and print a warning for each of these tasks.
     sys.exit(code)
 
 

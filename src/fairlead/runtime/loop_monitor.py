@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
-import sys
 import threading
-import traceback
 from collections.abc import Callable
 
 from fairlead.api.world import World
+from fairlead.runtime.stacks import log_stack
 
 log = logging.getLogger("fairlead.loop")
 
@@ -36,6 +35,7 @@ class LoopMonitor:
         self._on_lag = on_lag
         self._last = self._clock.monotonic()
         self._thread_id = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = threading.Event()
         self.worst = 0.0
         self._worst_at = float("-inf")
@@ -44,6 +44,7 @@ class LoopMonitor:
         """Run the heartbeat until the task is cancelled."""
         self._last = self._clock.monotonic()
         self._thread_id = threading.get_ident()
+        self._loop = asyncio.get_running_loop()
         self._stop.clear()
         thread = threading.Thread(target=self._watch_heartbeat, name="fairlead-lag", daemon=True)
         thread.start()
@@ -74,13 +75,12 @@ class LoopMonitor:
             if late < self.threshold or reported == last:
                 continue
             reported = last
-            frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - the only way to read the stack of another thread
-            stack = (
-                "".join(traceback.format_stack(frame, limit=12)) if frame else "(the thread of the loop has ended)\n"
-            )
-            log.error(
-                "the event loop has been blocked for %.1f s, so nothing else runs. Make this code async, or make the"
-                " handler a plain `def`, which runs in a thread:\n%s",
-                late,
-                stack,
+            task = asyncio.current_task(self._loop)
+            during = f" by {task.get_name()}" if task is not None else ""
+            log_stack(
+                log,
+                logging.ERROR,
+                f"the event loop has been blocked for {late:.1f} s{during}, so nothing else runs. Make this code async,"
+                " or make the handler a plain `def`, which runs in a thread",
+                self._thread_id,
             )

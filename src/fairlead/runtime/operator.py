@@ -17,7 +17,7 @@ from fairlead.queue.queue import ERROR_BASE, ERROR_CAP
 from fairlead.runtime import tuning
 from fairlead.runtime.handlers import check_arguments
 from fairlead.runtime.sources import HOME, DeclarationError, Source, source_of
-from fairlead.runtime.tuning import CONCURRENCY, RATE_LIMIT, REQUEST_TIMEOUT, RESYNC, TIMEOUT, Tuning
+from fairlead.runtime.tuning import CONCURRENCY, RATE_LIMIT, REQUEST_TIMEOUT, RESYNC, SHUTDOWN_TIMEOUT, TIMEOUT, Tuning
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -91,6 +91,8 @@ class Options(TypedDict, total=False):
     controller that neither declares the setting nor is named."""
     request_timeout: float | None
     """Seconds after which a request fails, instead of the operator's."""
+    shutdown_timeout: float | None
+    """Seconds that a shutdown may take, instead of the operator's."""
 
 
 @dataclass(eq=False)
@@ -103,7 +105,8 @@ class Operator:
 
     `concurrency`, `rate_limit`, `resync`, `timeout`, `backoff_base` and `backoff_max` are the defaults of all
     controllers; `reconcile` explains each, and a controller can declare its own. `request_timeout` is the number of
-    seconds after which a request to the server fails.
+    seconds after which a request to the server fails. `shutdown_timeout` is the number of seconds after which a stopped
+    process has ended.
 
     Guarantees: one key is never reconciled twice at the same time in one run. Declaring has no effect on a cluster;
     only `run`, `running` and `main` do. One Operator can run several times, also concurrently.
@@ -132,6 +135,7 @@ class Operator:
     backoff_base: float = field(default=ERROR_BASE, kw_only=True)
     backoff_max: float = field(default=ERROR_CAP, kw_only=True)
     request_timeout: float = field(default=REQUEST_TIMEOUT, kw_only=True)
+    shutdown_timeout: float = field(default=SHUTDOWN_TIMEOUT, kw_only=True)
     controllers: dict[tuple[str, str], Controller] = field(default_factory=dict, init=False, repr=False)
     cleanups: dict[tuple[str, str], Cleanup] = field(default_factory=dict, init=False, repr=False)
     indexes: list[tuple[Kind, str, Callable[[Object], Iterable[str]]]] = field(

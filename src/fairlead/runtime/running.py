@@ -30,6 +30,7 @@ from fairlead.runtime.metrics import Metrics, QueueMetrics
 from fairlead.runtime.operator import Operator
 from fairlead.runtime.read_context import ReadContext
 from fairlead.runtime.services import Key, Services
+from fairlead.runtime.shutdown import ShutdownBudget, ShutdownHooks
 from fairlead.runtime.sources import HOME, DeclarationError, source_of
 from fairlead.runtime.transports import DryRunTransport, FencedTransport
 from fairlead.runtime.watched_kinds import WatchedKinds
@@ -40,22 +41,19 @@ if TYPE_CHECKING:
 
 # The priorities of controller-runtime for the same two cases, so that dashboards distinguish them.
 _PRIORITIES = {Priority.FRESH: "0", Priority.RESYNC: "-100"}
-# A pod has 30 s to terminate by default. A bit less leaves time to release the lease and to write Events.
-GRACE = 25.0
-# Time for a cancelled pass to end. A pass that ignores the cancellation, or runs in a thread, is abandoned after it.
-CANCEL_GRACE = 1.0
 
 
 class Running:
     """One run of an operator: `async with op.running(…) as running`. The arguments are `Options`.
 
-    Leaving the block stops the watches and waits up to 25 seconds for the passes and timers that have started. Then it
-    releases the lease, writes the remaining Events and calls the shutdown hooks.
+    Leaving the block stops the watches and waits for the passes and timers that have started. Then it releases the
+    lease, writes the remaining Events and calls the shutdown hooks. `shutdown_timeout` bounds it all, if user code does
+    not block the event loop; `shutdown.ShutdownBudget` says how much each phase gets.
 
     Guarantees: the lease is released only if every pass has ended. Otherwise it expires.
 
-    Does not guarantee: that every pass completes. After 25 seconds, or after a lost lease, passes are cancelled. A pass
-    that ignores the cancellation is abandoned.
+    Does not guarantee: that every pass completes. After 55 % of the time, or after a lost lease, passes are cancelled.
+    A pass that ignores the cancellation is abandoned.
 
     Raises: DeclarationError if the declarations do not fit together, HookFailed if a startup hook raises.
     """
@@ -76,6 +74,7 @@ class Running:
         subscribers: Iterable[Callable[["Running"], object]] = (),
         settings: Mapping[str, Mapping[str, float]] | None = None,
         request_timeout: float | None = None,
+        shutdown_timeout: float | None = None,
     ) -> None:
         _check_declarations(operator, clusters or {})
         self.operator = operator
@@ -95,7 +94,8 @@ class Running:
         self.tunings = tunings = operator.resolve_settings(settings or {})
         """The settings of each controller, by its name."""
         timeout = operator.request_timeout if request_timeout is None else request_timeout
-        tuning.check_settings({"request_timeout": timeout})
+        self._budget = ShutdownBudget(operator.shutdown_timeout if shutdown_timeout is None else shutdown_timeout)
+        tuning.check_settings({"request_timeout": timeout, "shutdown_timeout": self._budget.total})
 
         observer = QueueMetrics(metrics, [controller.name for controller in declared])
         queue: Queue[Key] = Queue(world, lane=lambda key: key.controller, observer=observer)
@@ -204,8 +204,9 @@ class Running:
         return self
 
     async def _start(self) -> None:
+        hooks = ShutdownHooks(self._budget, self.services.resources, self._threads)
         for hook in reversed(self.operator.shutdowns):  # Called in order of declaration, each even if another raises.
-            self._stack.push_async_callback(call_hook, hook, self.services.resources, self._threads)
+            self._stack.push_async_callback(hooks.call, hook)
         for hook in self.operator.startups:
             await call_hook(hook, self.services.resources, self._threads)
         if self._health_address is not None:  # First, because the API server may be down for a while.
@@ -425,12 +426,14 @@ class Running:
             for reconciler in self._reconcilers.values():
                 reconciler.stop()
             await _cancel(self._background - keep)  # Timers, resyncs and dispatch: nothing new starts.
-            finished = await self._finish(0.0 if lost else GRACE)
+            finished = await self._finish(0.0 if lost else self._budget.passes)
             await _cancel(self._background)
             if self.lease is not None and finished and not lost:
-                await self.lease.release()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._budget.lease):
+                        await self.lease.release()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(5.0):
+                async with asyncio.timeout(self._budget.events):
                     await self._recorder.flush()
         finally:
             for task in self._passes | self._background:  # There are none, unless the stop itself was cancelled.
@@ -450,7 +453,7 @@ class Running:
                 if self._passes:
                     await asyncio.wait(set(self._passes))
         late = set(self._passes)
-        await _cancel(late, timeout=CANCEL_GRACE)
+        await _cancel(late, timeout=self._budget.cancellation)
         for task in late & self._passes:
             self.services.log.error("%s does not end after its cancellation and is abandoned", task.get_name())
         return not late

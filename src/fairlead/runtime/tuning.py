@@ -14,6 +14,7 @@ RATE_LIMIT = math.inf
 RESYNC = 36_000.0
 TIMEOUT = 300.0
 REQUEST_TIMEOUT = 30.0
+SHUTDOWN_TIMEOUT = 25.0
 
 
 class Setting(NamedTuple):
@@ -87,6 +88,14 @@ RUN_SETTINGS: dict[str, Setting] = {
         "Seconds after which a request to the server fails.",
         "Half of the server's own limit, so that the client gives up first. The requests of a Lease have shorter "
         "limits of their own, and a watch has none.",
+        _SECONDS,
+        _is_positive,
+    ),
+    "shutdown_timeout": Setting(
+        SHUTDOWN_TIMEOUT,
+        "Seconds after which the process has ended, counted from SIGTERM or Ctrl-C.",
+        "A pod has 30 seconds by default, then the kubelet kills it without a word. The passes that have started get "
+        "55 % of the time. The rest is for the lease, Events and shutdown hooks.",
         _SECONDS,
         _is_positive,
     ),
