@@ -194,6 +194,8 @@ class Calls:
             for place in args[1].places() if len(args) > 1 else ():
                 event = Overwrite(**walker.context(place, call.line), source=json_place(args[0]))
                 walker.record(event)
+                if any(isinstance(what, PatchOf) for what in args[0].meanings()):
+                    walker.fields[place] = args[0]
             return [Value(ERROR)]
         if name in MERGE_PATCH_FUNCTIONS and len(args) >= 2:
             patch = PatchOf(MERGE_PATCH_FUNCTIONS[name], json_place(args[0]), json_place(args[1]), line=call.line)
@@ -275,7 +277,8 @@ class Calls:
 
     def raw_patch(self, walker: Walker, call: go.Call, kind: Value, data: Value) -> Value:
         name = kind.what.name if isinstance(kind.what, ExternalFunction) else ""
-        computed = next((what for what in data.meanings() if isinstance(what, PatchOf)), None)
+        parts = [data, *(walker.fields[source] for source in data.sources if source in walker.fields)]
+        computed = next((what for part in parts for what in part.meanings() if isinstance(what, PatchOf)), None)
         what = PatchOf(PATCH_TYPES.get(name, "unknown"), line=call.line, file=walker.file, function=walker.decl)
         if computed is not None:
             what.base, what.modified = computed.base, computed.modified
@@ -511,13 +514,9 @@ class Calls:
         typed: list[Value] = []
         for value, result in zip(results, decl.results, strict=False):
             kind = known.get(result.type.lstrip("*"))
-            typed.append(
-                Value(kind, value.place, value.sources, value.what, value.texts) if kind is not None else value
-            )
-            if kind is not None and value.place is not None and not value.place.path:
-                value.place.thing.type = kind
-            elif kind is not None and value.place is None:
-                typed[-1] = Value(kind, Place(walker.thing("value", "result", kind, call.line)), value.sources)
+            if kind is not None and value.place is None:
+                value = Value(kind, Place(walker.thing("value", "result", kind, call.line)), value.sources)
+            typed.append(walker.with_type(value, kind))
         return typed or results
 
     def run_closure(
@@ -538,7 +537,13 @@ class Calls:
                 thing = walker.thing(param.name, "event" if is_shared else "param", kind, closure.line)
                 thing.is_shared = is_shared
                 value = Value(kind, Place(thing), value.sources)
-            elif value.type is None:
+            elif value.type is None or (kind is not None and walker.tree.declaration(value.type) is None):
+                if (
+                    value.place is not None
+                    and not value.place.path
+                    and walker.tree.declaration(value.place.thing.type) is None
+                ):
+                    value.place.thing.type = kind  # a type parameter gets the type that the closure declares
                 value = retyped(value, kind)
             if param.name in walker.env:
                 saved_env[param.name] = walker.env[param.name]

@@ -284,7 +284,7 @@ def _from_lister(walker: Walker, call: go.Call, receiver: Value, name: str, args
     """A call of a lister or an indexer: the result belongs to the cache."""
     assert isinstance(call.func, go.Select)
     base = call.func.base
-    if name == "Lister" and not args:
+    if name == "Lister" and len(args) <= 1:
         return [Value(None, None, frozenset(), Client(is_lister=True))]
     is_lister = lister_of(walker, receiver, base)
     if is_lister and len(args) <= 1 and name not in ("Get", "List"):

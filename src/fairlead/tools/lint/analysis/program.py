@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 import sys
+from collections.abc import Iterable
 
 from fairlead.tools.lint.analysis.calls import Calls
 from fairlead.tools.lint.analysis.places import lineage, reads_itself, retyped
@@ -49,6 +50,8 @@ MAX_DEPTH = 40
 RECONCILED = re.compile(rb"\.For\(\s*&([\w.]+)\{")
 UNIMPORTANT = re.compile(r"(Time|Timestamp|Message|Reason|ObservedGeneration|Name|Namespace|Kind|APIVersion)$")
 """Fields that describe. A condition that compares them does not decide what happens next."""
+CHANGES_OTHERS = frozenset({"create", "delete", "create-or-update", "create-or-patch", "apply"})
+NOT_A_CONTROLLER = re.compile(r"(^|/)(cmd|hack|tests?|e2e|plugin|cli|\w*ctl|webhooks?|validation)/")
 
 
 class Program:
@@ -63,6 +66,7 @@ class Program:
         self._effects: dict[FunctionDecl, list[Event]] = {}
         self._depth = 0
         self._gates: dict[tuple[Named, str], tuple[str, int]] = {}
+        self._reads: dict[tuple[Named, str], tuple[str, int]] = {}
         self._created: set[tuple[str, str]] = set()
         self._reconciled: set[tuple[str, str]] = set()
         sys.setrecursionlimit(max(sys.getrecursionlimit(), 20_000))
@@ -104,10 +108,12 @@ class Program:
                 visible.add(event.place.thing)
         for thing in list(visible):
             visible.update(lineage(thing))
+        by_value = {t for t in trace.parameters.values() if is_passed_by_value(self.tree, t)}
         effects = [
             event
             for event in trace.events
-            if not isinstance(event, Mutation | Overwrite) or any(t in visible for t in lineage(event.place.thing))
+            if not isinstance(event, Mutation | Overwrite)
+            or (event.place.thing not in by_value and any(t in visible for t in lineage(event.place.thing)))
         ][:MAX_REPLAYED]
         if trace.is_complete and trace.returns is not None:
             self._effects[trace.decl] = effects
@@ -138,30 +144,42 @@ class Program:
                         if kind is not None:
                             self._reconciled.add((kind.path, kind.name))
 
-    def _note_gates(self, trace: Trace) -> None:
-        writes = [e for e in trace.events if isinstance(e, Write) and not (e.is_status and e.verb != "create")]
-        if not writes:
-            return
-        for key, arm, line in trace.gates:
-            if key in self._gates or UNIMPORTANT.search(key[1]):
-                continue
-            inside = any(any(a.branch == arm.branch for a in write.arms) for write in writes)
-            after = bool(arm.ends) and any(write.line > line for write in writes)
-            if inside or after:
-                self._gates[key] = (trace.decl.file.path, line)
+    def look_at_conditions(self, functions: Iterable[FunctionDecl]) -> None:
+        """Note which fields the conditions of other functions read."""
+        for function in functions:
+            if not function.file.is_generated:
+                self._note_gates(self.trace(function))
 
-    def decided_by(self, change: Mutation) -> tuple[str, int] | None:
-        """Return where a condition reads the field that changes, or a field of the struct that is replaced."""
+    def _note_gates(self, trace: Trace) -> None:
+        if NOT_A_CONTROLLER.search(trace.decl.file.path):
+            return
+        writes = [e for e in trace.events if isinstance(e, Write) and not e.is_status]
+        for key, arm, line in trace.gates:
+            if UNIMPORTANT.search(key[1]):
+                continue
+            self._reads.setdefault(key, (trace.decl.file.path, line))
+            others = [w for w in writes if w.verb in CHANGES_OTHERS or not is_status_of(key[0], named(w.kind))]
+            inside = any(any(a.branch == arm.branch for a in write.arms) for write in others)
+            after = bool(arm.ends) and any(write.line > line for write in others)
+            if inside or after:
+                self._gates.setdefault(key, (trace.decl.file.path, line))
+
+    def decided_by(self, change: Mutation, is_strict: bool) -> tuple[str, int] | None:
+        """Return where a condition reads the field that changes, or a field of the struct that is replaced.
+
+        Strict: something else is created, changed or deleted depending on that condition.
+        """
+        gates = self._gates if is_strict else self._reads
         if change.key is not None:
             if UNIMPORTANT.search(change.key[1]):
                 return None
-            known = self._gates.get(change.key)
+            known = gates.get(change.key)
             if known is not None:
                 return known
         replaced = named(change.value_type)
         if replaced is None or replaced.path not in self.tree.packages:
             return None
-        return next((gate for (holder, _), gate in self._gates.items() if holder == replaced), None)
+        return next((gate for (holder, _), gate in gates.items() if holder == replaced), None)
 
     def is_reconciled(self, kind: GoType | None) -> bool:
         """Return whether a controller of this tree is registered for a kind, with `For(&Kind{})`."""
@@ -186,6 +204,17 @@ class Program:
             substitution.record(event)
         walker.frames, walker.call_line = frames, outer_line
         return substitution.results()
+
+
+def is_status_of(holder: Named, kind: Named | None) -> bool:
+    """Return whether a struct is the status of a kind."""
+    return kind is not None and holder.path == kind.path and holder.name == f"{kind.name}Status"
+
+
+def is_passed_by_value(tree: SourceTree, thing: Thing) -> bool:
+    """Return whether changes of a parameter stay in the function: it is a struct, not a pointer to one."""
+    found = tree.declaration(thing.type) if isinstance(thing.type, Named) else None
+    return found is not None and found[0].kind == "struct"
 
 
 class _Substitution:
@@ -240,9 +269,9 @@ class _Substitution:
         found: set[Place] = set()
         for place in places:
             value = self.values.get(place.thing)
-            if value is not None and value.place is None:
+            if value is not None and (value.place is None or value.place.thing.origin in ("result", "item")):
                 found |= value.sources
-            else:
+            if value is None or value.place is not None:
                 found.add(self.place(place))
         return limit(frozenset(found))
 

@@ -46,6 +46,8 @@ ENDING_CALLS = frozenset({"panic", "os.Exit", "log.Fatal", "log.Fatalf", "klog.F
 EVENT_PATHS = ("sigs.k8s.io/controller-runtime/pkg/event",)
 HANDLER_KEYS = frozenset({"AddFunc", "UpdateFunc", "DeleteFunc", "FilterFunc"})
 MAX_EVENTS = 1500
+ERROR = Named("", "error")
+BOOL = Named("", "bool")
 numbers = itertools.count(1)
 
 
@@ -61,6 +63,8 @@ class Walker:
         self.trace.literal_fields = {}
         self.env: dict[str, Value] = {}
         self.fields: dict[Place, Value] = {}
+        self.asserted: dict[Place, GoType] = {}  # types of interface fields that were asserted
+        self.called: dict[int, Value] = {}  # the result of each call expression
         self.arms: tuple[Arm, ...] = ()
         self.frames: tuple[int, ...] = (next(numbers),)
         self.regions: tuple[Region, ...] = ()
@@ -179,7 +183,9 @@ class Walker:
     def place_type(self, place: Place) -> GoType | None:
         """Return the type of a place, as far as the fields on its path are declared in this tree."""
         kind = place.thing.type
-        for name in place.path:
+        for number, name in enumerate(place.path):
+            if self.asserted:
+                kind = self.asserted.get(Place(place.thing, place.path[:number]), kind)
             if name == ITEM:
                 inner = self.tree.underlying(kind)
                 kind = inner.item if isinstance(inner, ListOf) else inner.value if isinstance(inner, MapOf) else None
@@ -248,13 +254,19 @@ class Walker:
                 return "jump"
         return ""
 
-    def bind(self, name: str, value: Value, shadowed: dict[str, Value], outer: set[str], defines: bool) -> None:
+    def bind(
+        self, name: str, value: Value, shadowed: dict[str, Value], outer: set[str], defines: bool, line: int
+    ) -> None:
         if name == "_":
             return
         if defines and name in outer and name not in shadowed:
             shadowed[name] = self.env[name]
         if value.place is not None and value.place.thing.name in ("", "value"):
             value.place.thing.name = name
+        elif value.place is None and value.what is None and not value.choices:
+            value = Value(
+                value.type, Place(self.thing(name, "result", value.type, line)), value.sources, None, value.texts
+            )
         self.env[name] = value
 
     def declare(self, statement: go.Declare, shadowed: dict[str, Value], outer: set[str]) -> None:
@@ -267,7 +279,7 @@ class Walker:
                     value = retyped(value, kind)
             else:
                 value = Value(kind, Place(self.thing(name, "zero", kind, statement.line)))
-            self.bind(name, value, shadowed, outer, defines=True)
+            self.bind(name, value, shadowed, outer, True, statement.line)
 
     def assign(self, statement: go.Assign, shadowed: dict[str, Value], outer: set[str]) -> None:
         values = self.eval_many(statement.values, len(statement.targets))
@@ -278,7 +290,10 @@ class Walker:
                 drop_error(value)
             written = statement.values[number] if len(statement.values) == len(statement.targets) else None
             source = value.place
-            if isinstance(written, go.Unary) and written.op == "*" and source is not None:
+            is_copied = isinstance(written, go.Unary) and written.op == "*"
+            if isinstance(written, go.Select) and isinstance(target, go.Name):
+                is_copied = self.is_struct(value.type)
+            if is_copied and source is not None:
                 copied = self.thing("value", "copy", value.type, statement.line, copy_of=source)
                 value = Value(value.type, Place(copied), value.sources)
             if isinstance(target, go.Name):
@@ -291,7 +306,7 @@ class Walker:
                     )
                 elif value is UNKNOWN:
                     value = Value(known.type if known and not defines else None)
-                self.bind(target.name, value, shadowed, outer, defines)
+                self.bind(target.name, value, shadowed, outer, defines, statement.line)
             elif isinstance(target, go.Unary) and target.op == "*":
                 holder = self.eval(target.operand)
                 for place in holder.places():
@@ -302,6 +317,32 @@ class Walker:
                         self.record(event)
             else:
                 self.store(target, value, statement)
+
+    def is_struct(self, kind: GoType | None) -> bool:
+        """Return whether a type is a struct, so that an assignment copies it."""
+        found = self.tree.declaration(kind) if isinstance(kind, Named) else None
+        return found is not None and found[0].kind == "struct"
+
+    def give_back(self, place: Place, value: Value, line: int) -> None:
+        """A changed copy is stored where it came from: its changes are changes of that place."""
+        copied = value.place
+        if copied is None or copied.path or copied.thing.copy_of is None:
+            return
+        if Place(copied.thing.copy_of.thing, normalize(copied.thing.copy_of.path)) != place:
+            return
+        for event in list(self.trace.events):
+            if isinstance(event, Mutation) and event.place.thing is copied.thing:
+                target = Place(place.thing, normalize((*place.path, *event.place.path)))
+                self.mutate(
+                    target,
+                    line,
+                    event.value,
+                    event.path_is_list,
+                    event.is_rmw,
+                    event.helper,
+                    event.is_append,
+                    event.is_remove,
+                )
 
     def store(self, target: go.Expr, value: Value, statement: go.Assign) -> None:
         """Assign to a field or to an item."""
@@ -314,6 +355,7 @@ class Walker:
                 value = merge([self.fields[place], value])
             self.fields[place] = value
             self.adopt(place, value)
+            self.give_back(place, value, statement.line)
             appended = len(statement.values) == 1 and is_append_of(statement.values[0], target)
             copied = value.place if value.place is not None else None
             if copied is not None and normalize(copied.path) == place.path and copied.thing is place.thing:
@@ -392,7 +434,7 @@ class Walker:
         branch = next(numbers)
         before = dict(self.env)
         with self.arm(branch, 0, statement.line, true, cond) as arm:
-            self.gate(cond, arm, statement.line)
+            self.gate(self.direct_reads(statement.cond), arm, statement.line)
             arm.ends = ends_then = self.block(statement.then)
         env_then, self.env = self.env, before.copy()
         ends_else = ""
@@ -411,8 +453,38 @@ class Walker:
             self.facts = (*self.facts, *true)
         return (ends_then if ends_then == ends_else else "jump") if ends_then and ends_else else ""
 
-    def gate(self, cond: Value, arm: Arm, line: int) -> None:
-        for source in cond.sources:
+    def direct_reads(self, expression: go.Expr) -> frozenset[Place]:
+        """Return the fields that a condition reads itself, or through a predicate. Errors do not count."""
+        match expression:
+            case go.Binary(_, left, right, _):
+                return self.direct_reads(left) | self.direct_reads(right)
+            case go.Unary(_, operand, _):
+                return self.direct_reads(operand)
+            case go.Select():
+                value = self.eval(expression)
+                return frozenset(value.places()) if value.type != ERROR else frozenset()
+            case go.Name(name, _):
+                known = self.env.get(name)
+                if (
+                    known is not None
+                    and known.type == BOOL
+                    and not any(self.is_fact_of_error(w) for w in known.meanings())
+                ):
+                    return known.sources
+            case go.Call(func, args):
+                value = self.called.get(id(expression), UNKNOWN)
+                if value.type == BOOL:
+                    return value.sources
+                if isinstance(func, go.Name) and func.name == "len":
+                    return self.direct_reads(args[0]) if args else frozenset()
+        return frozenset()
+
+    @staticmethod
+    def is_fact_of_error(what: object) -> bool:
+        return isinstance(what, Condition) and any(isinstance(f.subject, Event) for f in (*what.true, *what.false))
+
+    def gate(self, reads: frozenset[Place], arm: Arm, line: int) -> None:
+        for source in reads:
             key = self.field_key(source)
             if key is not None:
                 self.trace.gates.append((key, arm, line))
@@ -476,7 +548,8 @@ class Walker:
             with self.arm(branch, number, statement.line, (*negated, *true), merged) as arm:
                 if conds and any(isinstance(w, Changed) for c in conds for w in c.meanings()):
                     arm.compares = True
-                self.gate(merged, arm, statement.line)
+                direct = [statement.tag] if statement.tag is not None else case.values
+                self.gate(frozenset().union(*map(self.direct_reads, direct)), arm, statement.line)
                 arm.ends = ends = self.block(case.body)
                 if (
                     arm.ends == "jump"
@@ -521,7 +594,7 @@ class Walker:
                 value = Value(container.key if isinstance(container, MapOf) else None, None, limit(sources))
             else:
                 value = self.item_of(over, item, limit(sources), statement.line)
-            self.bind(target.name, value, shadowed, outer, statement.defines)
+            self.bind(target.name, value, shadowed, outer, statement.defines, statement.line)
         branch = next(numbers)
         with self.arm(branch, 0, statement.line, (), None) as arm:
             arm.is_loop = True
@@ -578,7 +651,9 @@ class Walker:
             case go.Select():
                 return self.select(expression)
             case go.Call():
-                return self.program.calls.call(self, expression)
+                value = self.program.calls.call(self, expression)
+                self.called[id(expression)] = value
+                return value
             case go.Literal(text, is_string, _):
                 if text == "nil" and not is_string:
                     return Value(what=Nothing())
@@ -596,10 +671,17 @@ class Walker:
             case go.Index():
                 return self.index(expression)
             case go.Assertion(base, kind, _):
-                return retyped(self.eval(base), self.tree.type_of(kind, self.file))
+                return self.with_type(self.eval(base), self.tree.type_of(kind, self.file))
             case go.Conversion(kind, operand, _):
                 return retyped(self.eval(operand), self.tree.type_of(kind, self.file))
         return UNKNOWN
+
+    def with_type(self, value: Value, kind: GoType | None) -> Value:
+        """Return a value of an interface type with the type that it really has."""
+        if kind is not None:
+            for place in value.places():
+                self.asserted[place] = kind
+        return retyped(value, kind)
 
     def name(self, expression: go.Name) -> Value:
         name = expression.name

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from fairlead.tools.lint.analysis.program import Program
 from fairlead.tools.lint.analysis.values import ITEM, Mutation, Overwrite, Trace
 from fairlead.tools.lint.analysis.walker import EVENT_PATHS
-from fairlead.tools.lint.findings import Confidence, Finding
+from fairlead.tools.lint.findings import Confidence, Finding, Step
 from fairlead.tools.lint.golang.types import named
-from fairlead.tools.lint.rules.steps import finding_at, is_own, step
+from fairlead.tools.lint.rules.steps import finding_at, is_own, is_written_here, step
 from fairlead.tools.lint.rules.table import BY_CODE
 
 HARMLESS = frozenset({"Kind", "APIVersion", "TypeMeta"})
@@ -31,16 +31,16 @@ def check(program: Program, trace: Trace) -> Iterator[Finding]:
         if thing.frame != trace.frame and not is_own(trace, [change], change):
             continue
         reported.add(thing)
-        finding = finding_at(BY_CODE["W401"], trace, change)
+        is_read_here = thing.origin == "lister" and thing.frame == trace.frame and is_written_here(trace, change)
+        finding = finding_at(BY_CODE["W401"], trace, change, thing.line if is_read_here else None)
         source = SOURCES.get(thing.origin, "a cache")
         finding.message = (
             f"{'.'.join(path)} of an object of {source} is changed without a copy: every other reader of the cache "
-            "sees the "
-            f"change, also if the write fails"
+            "sees the change, also if the write fails"
         )
         finding.confidence = Confidence.HIGH if len(change.frames) == 1 else Confidence.MEDIUM
         finding.steps = [
-            step(change, f"{thing.name} comes from {source}", thing.line),
+            Step(thing.file.path if thing.file is not None else finding.file, thing.line, f"comes from {source}"),
             step(change, f"{change.helper or 'an assignment'} changes {'.'.join(path)}"),
         ]
         finding.subject = ".".join(path)

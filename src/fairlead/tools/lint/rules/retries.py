@@ -6,9 +6,21 @@ from collections.abc import Iterator
 
 from fairlead.tools.lint.analysis.places import lineage
 from fairlead.tools.lint.analysis.program import Program
-from fairlead.tools.lint.analysis.values import Invocation, Mutation, PatchOf, Read, Region, Thing, Trace, Write
-from fairlead.tools.lint.findings import Confidence, Finding
-from fairlead.tools.lint.rules.steps import finding_at, is_written_here, kind_name, step
+from fairlead.tools.lint.analysis.values import (
+    ITEM,
+    Invocation,
+    Mutation,
+    PatchOf,
+    Place,
+    Read,
+    Region,
+    Thing,
+    Trace,
+    Write,
+)
+from fairlead.tools.lint.findings import Confidence, Finding, Level
+from fairlead.tools.lint.golang.types import named
+from fairlead.tools.lint.rules.steps import finding_at, is_own, is_written_here, kind_name, step
 from fairlead.tools.lint.rules.table import BY_CODE
 
 SHARED_FIELDS = frozenset({"Status", "Annotations", "Labels", "Finalizers", "OwnerReferences"})
@@ -101,8 +113,12 @@ def check_defeated(trace: Trace, region: Region, writes: list[Write]) -> Iterato
         if restored is None:
             continue
         change, field, confidence = restored
+        if not is_own(trace, [change, write], write):
+            continue
         finding = finding_at(BY_CODE["W302"], trace, write, region.line)
         finding.confidence = confidence
+        if write.verb == "create-or-update":
+            finding.level = Level.INFO  # the desired state of a child
         if field == "ResourceVersion":
             finding.message = (
                 "the retry copies the newest resourceVersion to an object from before the conflict and sends that: "
@@ -135,25 +151,50 @@ def restored_field(trace: Trace, region: Region, write: Write) -> tuple[Mutation
             continue
         target = event.place.thing
         if event.place.path[-1:] == ("ResourceVersion",) and target is write.place.thing and target not in read_here:
-            if target.born <= first and any(
-                s.path[-1:] == ("ResourceVersion",) for s in (*event.value.sources, *event.value.places())
-            ):
+            versions = [p for p in (*event.value.sources, *event.value.places()) if p.path[-1:] == ("ResourceVersion",)]
+            if target.born <= first and versions and not keeps_others(trace, target, read_here, write):
                 return event, "ResourceVersion", Confidence.MEDIUM
             continue
         if target is not write.place.thing or not any(thing in read_here for thing in lineage(target)):
             continue
         path = event.place.path[len(write.place.path) :]
-        if not path or path[0] not in SHARED_FIELDS or (len(path) > 1 and not event.path_is_list):
+        if not path or path[0] not in SHARED_FIELDS or ITEM in path or (len(path) > 1 and not event.path_is_list):
             continue
+        if event.is_rmw or any(p.thing is target for p in (*event.value.sources, *event.value.places())):
+            continue  # merged with what was read
         for source in event.value.places():
             origins = lineage(source.thing)
-            if any(thing in read_here or is_inside(trace, region, thing, first) for thing in origins):
+            if not is_same_field(path, source, target):
                 continue
-            if source.path and source.path[-1] != path[-1]:
+            if any(thing in read_here or is_inside(trace, region, thing, first) for thing in origins):
                 continue
             confidence = Confidence.HIGH if path[0] in ("Annotations", "Labels", "Status") else Confidence.MEDIUM
             return event, ".".join(path), confidence
     return None
+
+
+def is_same_field(path: tuple[str, ...], source: Place, target: Thing) -> bool:
+    """Return whether a value is the same field of an older object, or a status that was computed as a whole."""
+    if len(path) > 1:
+        return source.path[-len(path) :] == path
+    if source.path:
+        kind, other = named(source.thing.type), named(target.type)
+        is_other_kind = len(source.path) == 1 and kind is not None and other is not None and kind != other
+        return source.path[-1] == path[0] and not is_other_kind
+    if path[0] in ("Labels", "Annotations"):
+        return False  # a map that was computed in full
+    return not any(thing.origin == "literal" for thing in lineage(source.thing))
+
+
+def keeps_others(trace: Trace, target: Thing, read_here: set[Thing], write: Write) -> bool:
+    """Return whether other fields of the object that was read are merged into the one that is sent."""
+    return any(
+        isinstance(event, Mutation)
+        and event.place.thing is target
+        and event.place.path[-1:] != ("ResourceVersion",)
+        and any(source.thing in read_here for source in event.value.sources)
+        for event in trace.events[: write.index]
+    )
 
 
 def is_inside(trace: Trace, region: Region, thing: Thing, first: int) -> bool:

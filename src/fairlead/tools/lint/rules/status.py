@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from fairlead.tools.lint.analysis.history import history, is_refreshed, pending, was_persisted
 from fairlead.tools.lint.analysis.program import Program
 from fairlead.tools.lint.analysis.values import ITEM, Mutation, PatchOf, Trace, Write
-from fairlead.tools.lint.findings import Confidence, Finding, Step
-from fairlead.tools.lint.rules.steps import finding_at, is_live, is_written_here, kind_name, step
+from fairlead.tools.lint.findings import Confidence, Finding, Level, Step
+from fairlead.tools.lint.golang.types import ListOf, MapOf
+from fairlead.tools.lint.rules.steps import finding_at, is_live, is_own, is_written_here, kind_name, step
 from fairlead.tools.lint.rules.table import BY_CODE
 
 
@@ -20,14 +21,18 @@ def check_deciding(program: Program, trace: Trace) -> Iterator[Finding]:
         for patch in write.patches:
             if patch.kind != "merge" or patch.is_locked:
                 continue
-            found = deciding_change(program, trace, write, patch)
-            if found is not None:
-                yield deciding(program, trace, write, *found)
-                break
+            for is_strict in (True, False):
+                found = deciding_change(program, trace, write, patch, is_strict)
+                if found is not None:
+                    yield deciding(trace, write, *found, is_strict)
+                    break
+            else:
+                continue
+            break
 
 
 def deciding_change(
-    program: Program, trace: Trace, write: Write, patch: PatchOf
+    program: Program, trace: Trace, write: Write, patch: PatchOf, is_strict: bool
 ) -> tuple[Mutation, tuple[str, int]] | None:
     if patch.base is not None:
         if is_refreshed(trace, write, patch):
@@ -38,18 +43,27 @@ def deciding_change(
             changes = [m for m in history(trace, target, write) if m not in known]
         else:
             changes = pending(trace, write, patch.base)
+    elif patch.modified is not None:
+        changes = history(trace, patch.modified, write)
     else:
         return None
     for change in changes:
-        if ITEM in change.place.path or was_persisted(trace, change, write):
+        if ITEM in change.place.path or is_collection(program, change) or was_persisted(trace, change, write):
             continue
-        gate = program.decided_by(change)
+        if not is_own(trace, [change, write], write):
+            continue
+        gate = program.decided_by(change, is_strict)
         if gate is not None:
             return change, gate
     return None
 
 
-def deciding(program: Program, trace: Trace, write: Write, change: Mutation, gate: tuple[str, int]) -> Finding:
+def is_collection(program: Program, change: Mutation) -> bool:
+    """Return whether a list or a map changes: W203 judges lists, and maps are merged."""
+    return bool(change.path_is_list) or isinstance(program.tree.underlying(change.value_type), MapOf | ListOf)
+
+
+def deciding(trace: Trace, write: Write, change: Mutation, gate: tuple[str, int], is_strict: bool) -> Finding:
     finding = finding_at(BY_CODE["W204"], trace, write, write.site[1])
     finding.file = write.site[0].path
     field = ".".join(change.place.path)
@@ -58,7 +72,8 @@ def deciding(program: Program, trace: Trace, write: Write, change: Mutation, gat
         f"{gate[0]}:{gate[1]} "
         f"decides by it: two passes that read the same old value both win, and the second overwrites the first"
     )
-    finding.confidence = Confidence.MEDIUM
+    finding.confidence = Confidence.MEDIUM if is_strict else Confidence.LOW
+    finding.level = Level.WARN if is_strict else Level.INFO
     finding.steps = [
         step(change, f"{field} is set"),
         step(write, f"{write.text} sends it without a resourceVersion"),

@@ -6,6 +6,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	shopv1 "example.com/shop/api/v1"
 )
 
 type CacheReconciler struct {
@@ -13,11 +15,11 @@ type CacheReconciler struct {
 }
 
 func (r *CacheReconciler) changes(namespace, name string) error {
-	secret, err := r.secretLister.Secrets(namespace).Get(name)
+	secret, err := r.secretLister.Secrets(namespace).Get(name) // want W401
 	if err != nil {
 		return err
 	}
-	secret.Labels["seen"] = "true" // want W401
+	secret.Labels["seen"] = "true"
 	return nil
 }
 
@@ -77,4 +79,19 @@ func predicates() predicate.Funcs {
 			return true
 		},
 	}
+}
+
+func (r *CacheReconciler) passesAStruct(namespace, name string) error {
+	secret, err := r.secretLister.Secrets(namespace).Get(name)
+	if err != nil {
+		return err
+	}
+	order := shopv1.Order{}
+	order.Name = secret.Name
+	changeCopy(order)
+	return nil
+}
+
+func changeCopy(order shopv1.Order) {
+	order.Spec.Replicas = 1
 }

@@ -112,3 +112,26 @@ func (r *RetryReconciler) readsTheCache(ctx context.Context, order *shopv1.Order
 		return r.Status().Update(ctx, order)
 	})
 }
+
+func (r *RetryReconciler) mergesLabels(ctx context.Context, order *shopv1.Order) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		latest := &shopv1.Order{}
+		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(order), latest); err != nil {
+			return err
+		}
+		latest.Labels = helpers.MergeLabels(latest.Labels, order.Labels)
+		return r.Update(ctx, latest)
+	})
+}
+
+func (r *RetryReconciler) computedStatus(ctx context.Context, order *shopv1.Order) error {
+	status := shopv1.OrderStatus{Message: "done"}
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		latest := &shopv1.Order{}
+		if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(order), latest); err != nil {
+			return err
+		}
+		latest.Status = status
+		return r.Status().Update(ctx, latest)
+	})
+}

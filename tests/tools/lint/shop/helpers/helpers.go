@@ -47,3 +47,11 @@ func WithoutFinalizer(finalizers []string, name string) []string {
 func Retry(run func() error) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, run)
 }
+
+// MergeLabels adds labels to existing ones.
+func MergeLabels(existing, added map[string]string) map[string]string {
+	for key, value := range added {
+		existing[key] = value
+	}
+	return existing
+}
