@@ -21,11 +21,13 @@ async def test_proxy_is_programmed_with_few_writes_and_no_conflict(api):
     run = DemoRun(api.transport, World(), api.namespace, network=False)
     await demo.play(run, "new", 1)
     writes = Counter(
-        (m.action, m.code) for m in run.marks if m.actor == "operator" and m.action not in ("GET", "reconcile")
+        (record.verb, record.outcome)
+        for record in run.records
+        if record.actor == "operator" and record.verb not in ("GET", "reconcile")
     )
-    assert writes.pop(("PATCH", 201)) == 4  # the children
+    assert writes.pop(("PATCH", "201")) == 4  # the children
     # The finalizer, and status reports: three in virtual time, more or less in real time.
-    assert 2 <= writes.pop(("PATCH", 200)) <= 6
+    assert 2 <= writes.pop(("PATCH", "200")) <= 6
     assert not writes
     await run.close()
 
@@ -43,7 +45,11 @@ def test_legacy_gets_conflicts_and_operator_gets_none(seed):
     old, new = play_demo("old", seed=seed), play_demo("new", seed=seed)
     assert old.conflicts > 10
     assert new.conflicts == new.already_exists == 0
-    assert not [mark for mark in new.marks if mark.action == "reconcile" and mark.actor == "operator" and mark.code]
+    assert not [
+        record
+        for record in new.records
+        if record.verb == "reconcile" and record.actor == "operator" and record.outcome == "error"
+    ]
     assert new.seconds_until_done(1.0) < old.seconds_until_done(1.0)
 
 
@@ -52,10 +58,10 @@ def test_tunnel_takes_minutes_with_legacy_and_a_second_with_operator():
     old, new = play_demo("old", scale=1), play_demo("new", scale=1)
     assert new.seconds_until_done(1.0) <= 1.0
     assert old.seconds_until_done(1.0) > 120
-    reconciles = [mark for mark in old.marks if mark.action == "reconcile" and mark.actor == "operator"]
-    burst = [mark for mark in reconciles if mark.at < 5]
-    assert sum(mark.code for mark in burst) >= 15  # failures, as in the incident
-    during_backoff = [mark for mark in reconciles if 5 <= mark.at < old.seconds_until_done(1.0) - 1]
+    reconciles = [record for record in old.records if record.verb == "reconcile" and record.actor == "operator"]
+    burst = [record for record in reconciles if record.time < 5]
+    assert sum(record.outcome == "error" for record in burst) >= 15  # failures, as in the incident
+    during_backoff = [record for record in reconciles if 5 <= record.time < old.seconds_until_done(1.0) - 1]
     assert not during_backoff
 
 
@@ -92,7 +98,9 @@ def count_child_conflicts(outcome):
 
 def test_operator_writes_nothing_after_the_proxy_is_programmed():
     new = play_demo("new", scale=1)
-    assert not [mark for mark in new.marks if mark.actor == "operator" and mark.action == "PATCH" and mark.at > 1.5]
+    assert not [
+        record for record in new.records if record.actor == "operator" and record.verb == "PATCH" and record.time > 1.5
+    ]
 
 
 def test_many_proxies_get_no_conflict_and_no_backoff():
@@ -106,8 +114,10 @@ async def test_many_proxies_get_no_conflict_and_no_backoff_on_a_real_server(api)
 
 
 def assert_no_backoff(new):
-    reconciles = [mark for mark in new.marks if mark.action == "reconcile" and mark.actor == "operator"]
-    failed = [mark for mark in reconciles if mark.code]  # each failure would put its key into backoff
+    reconciles = [record for record in new.records if record.verb == "reconcile" and record.actor == "operator"]
+    failed = [
+        record for record in reconciles if record.outcome == "error"
+    ]  # each failure would put its key into backoff
     print(f"{MANY} proxies: {new.conflicts} conflicts, {new.already_exists} exist, {new.requests} requests")
     p50, last = new.seconds_until_done(0.5), new.seconds_until_done(1.0)
     print(f"{len(reconciles)} reconciles, {len(failed)} failed; p50 {p50:.1f} s, last {last:.1f} s")

@@ -192,9 +192,9 @@ def test_invalid_spec_is_not_retried_in_a_loop(spec):
             await run.record_idle_time()
         proxy = await run.admin.get(HTTPProxy, "web", "default")
         await run.close()
-        return proxy, [mark for mark in run.marks if mark.action != "GET" and "/events/" not in mark.target]
+        return proxy, [record for record in run.records if record.verb != "GET" and "/events/" not in record.path]
 
-    proxy, marks = virtual.run(main())
+    proxy, records = virtual.run(main())
     assert fl.Object(proxy).condition("Programmed")["status"] == "False"
-    assert len(marks) < 20
-    assert not [mark for mark in marks if mark.at > 5]
+    assert len(records) < 20
+    assert not [record for record in records if record.time > 5]

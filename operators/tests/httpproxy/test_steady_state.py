@@ -56,7 +56,9 @@ async def test_legacy_puts_the_unchanged_route_on_every_reconcile(env):
     async with asyncio.timeout(PATIENCE):
         for number in itertools.count():
             puts = [
-                mark for mark in run.marks if (mark.action, mark.code) == ("PUT", 200) and "httproutes" in mark.target
+                record
+                for record in run.records
+                if (record.verb, record.outcome) == ("PUT", "200") and "httproutes" in record.path
             ]
             if len(puts) >= RECONCILES:
                 break

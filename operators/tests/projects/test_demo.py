@@ -59,8 +59,14 @@ async def test_operator_creates_each_object_once_on_both_servers(api):
     outcome = await play(demo, "new", PROJECTS, api.transport, World(), namespace=f"{api.namespace}-demo")
     assert (outcome.losses, outcome.stuck) == ([], [])
     assert not [key for key in outcome.responses if key[2] == 409]
-    own = Counter(mark.action for mark in outcome.marks if mark.actor == "operator" and "/projects/" not in mark.target)
-    failed = [mark for mark in outcome.marks if mark.actor == "operator" and mark.action == "reconcile" and mark.code]
+    own = Counter(
+        record.verb for record in outcome.records if record.actor == "operator" and "/projects/" not in record.path
+    )
+    failed = [
+        record
+        for record in outcome.records
+        if record.actor == "operator" and record.verb == "reconcile" and record.outcome == "error"
+    ]
     print(f"{PROJECTS} projects, {own['reconcile']} reconciles, {len(failed)} failed, no 409; {dict(own)}")
     assert (own["POST"], own["PATCH"], own["PUT"], failed) == (11 * PROJECTS, 3 * PROJECTS, 0, [])
 
@@ -70,7 +76,9 @@ def test_operator_creates_each_object_once_without_409():
     run, responses = play_demo("new")
     assert (run.losses, run.stuck) == ([], [])
     assert not [key for key in responses if key[2] == 409]
-    own = Counter(mark.action for mark in run.marks if mark.actor == "operator" and mark.target.find("/projects/") < 0)
+    own = Counter(
+        record.verb for record in run.records if record.actor == "operator" and record.path.find("/projects/") < 0
+    )
     assert (own["POST"], own["PATCH"], own["PUT"]) == (11 * PROJECTS, 3 * PROJECTS, 0)
 
 
@@ -87,15 +95,15 @@ def test_new_controller_account_costs_one_request_per_project_in_virtual_time():
             account = fl.ServiceAccount("new", "kargo", labels={COMPONENT: "controller"})
             costs = []
             for change in (run.admin.create(account), annotate(run.admin)):
-                run.marks.clear()
+                run.records.clear()
                 await change
                 await asyncio.sleep(60)
                 await running.wait_until_idle()
-                costs.append(Counter((mark.action, mark.code) for mark in run.marks))
+                costs.append(Counter((record.verb, record.outcome) for record in run.records))
             return costs
 
     first, second = virtual.run(main())
-    assert first == Counter({("PATCH", 201): PROJECTS})
+    assert first == Counter({("PATCH", "201"): PROJECTS})
     assert second == Counter()
 
 
