@@ -25,7 +25,7 @@ OPERATOR = """
     Thing = fl.kind("frozen.example.com/v1", "Thing")
     turns = 0
 
-    @op.reconcile(Thing)
+    @op.reconcile(Thing, brake_after=float("inf"))  # This test needs an operator that never stops writing.
     async def write(obj, ctx):
         global turns
         turns += 1

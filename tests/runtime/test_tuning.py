@@ -41,6 +41,10 @@ WRONG = [
     ("timeout", "5", "a number of seconds greater than 0; got '5'"),
     ("backoff_base", 0, "a number of seconds greater than 0; got 0"),
     ("backoff_max", 0, "a number of seconds greater than 0; got 0"),
+    ("brake_after", 1, "a whole number of at least 2, or inf for no brake; got 1"),
+    ("brake_after", 2.5, "a whole number of at least 2, or inf for no brake; got 2.5"),
+    ("brake_base", 0, "a number of seconds greater than 0; got 0"),
+    ("brake_max", math.inf, "a number of seconds greater than 0; got inf"),
     ("request_timeout", 0, "a number of seconds greater than 0; got 0"),
     ("shutdown_timeout", 0, "a number of seconds greater than 0; got 0"),
 ]

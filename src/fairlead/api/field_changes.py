@@ -1,6 +1,6 @@
 """The difference of two versions of an object, as a list of changed fields."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
@@ -38,12 +38,40 @@ def find_changes(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> tuple
     return tuple(changes)
 
 
+def select_sent(changes: Iterable[FieldChange], body: Any) -> tuple[FieldChange, ...]:
+    """Return the changes that a request with this body may have made: an object, or the operations of a JSON patch.
+
+    The first two levels of a path decide. A removed field is always returned, because an apply removes what it omits.
+    """
+    if isinstance(body, list):
+        pointers = [str(item.get("path", "")) for item in body if item.get("op") != "test"]
+        keys = [[part.replace("~1", "/").replace("~0", "~") for part in each.split("/")[1:3]] for each in pointers]
+    elif isinstance(body, Mapping):
+        keys = [[key, *rest] for key, value in body.items() for rest in _second_level(value)]
+    else:
+        return tuple(changes)
+    sent = {first + "".join(map(format_key, rest)) for first, *rest in keys}
+    return tuple(
+        change for change in changes if change.new is None or any(paths_overlap(change.path, path) for path in sent)
+    )
+
+
+def _second_level(value: Any) -> list[list[str]]:
+    return [[key] for key in value] if isinstance(value, Mapping) and value else [[]]
+
+
+def paths_overlap(one: str, other: str) -> bool:
+    """Return whether the paths are equal, or one contains the other."""
+    short, long = sorted((one, other), key=len)
+    return long.startswith(short) and long[len(short) : len(short) + 1] in ("", ".", "[")
+
+
 def _compare(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in {**old, **new}:
             if path == "metadata" and key in _IGNORED_METADATA:
                 continue
-            yield from _compare(f"{path}{_element(key)}", old.get(key, _ABSENT), new.get(key, _ABSENT))
+            yield from _compare(f"{path}{format_key(key)}", old.get(key, _ABSENT), new.get(key, _ABSENT))
     elif isinstance(old, list) and isinstance(new, list) and old != new:
         key = _item_key(old, new)
         if key is not None:
@@ -63,8 +91,14 @@ def _compare(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
         yield path, old, new
 
 
-def _element(key: str) -> str:
+def format_key(key: str) -> str:
+    """Return the path element of a field or a map key."""
     return f".{key}" if "." not in key and "/" not in key else f"[{key}]"
+
+
+def format_item(item: Mapping[str, Any]) -> str | None:
+    """Return the path element of an item in a list of maps, or None if no key identifies it."""
+    return next((f"[{key}={item[key]}]" for key in _ITEM_KEYS if key in item), None)
 
 
 def _item_key(old: list[Any], new: list[Any]) -> str | None:

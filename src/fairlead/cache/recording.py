@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from fairlead.api.errors import ApiError
-from fairlead.api.field_changes import find_changes
+from fairlead.api.field_changes import find_changes, select_sent
 from fairlead.api.history import WRITTEN, FieldChange, History, ObjectRef
 from fairlead.api.kinds import Kind
 from fairlead.api.objects import Object, is_removed
@@ -37,7 +37,8 @@ class RecordingClient(Client):
     writes. With `is_dry_run`, writes are recorded only in the history, because the server does not store them.
 
     Does not guarantee: that the cache shows a write whose response was lost. The changed fields in the history are the
-    difference to the cached object: they include changes of other writers that the watch has not reported yet.
+    difference to the cached object, in the fields that the request names (two levels deep): they may include a change
+    of another writer below these that the watch has not reported yet.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class RecordingClient(Client):
         verb = "apply" if rest.get("content_type") == PatchType.APPLY else _VERBS[method]
         ref = ObjectRef(kind.kind, namespace if kind.namespaced else None, name, kind.api_version, self._cluster)
         before = self._cache.find(kind, name, namespace) if name else None
-        return _RecordedWrite(self._history, verb, ref, subresource or "", before, self._is_dry_run)
+        return _RecordedWrite(self._history, verb, ref, subresource or "", rest.get("body"), before, self._is_dry_run)
 
 
 class _RecordedWrite:
@@ -115,11 +116,12 @@ class _RecordedWrite:
         verb: str,
         ref: ObjectRef,
         subresource: str,
+        body: Any,
         before: Snapshot | None,
         is_dry_run: bool,
     ) -> None:
         self._history, self._verb, self._ref = history, verb, ref
-        self._subresource, self._before, self._is_dry_run = subresource, before, is_dry_run
+        self._subresource, self._body, self._before, self._is_dry_run = subresource, body, before, is_dry_run
 
     def end(self, code: int, answer: Object) -> None:
         """Record what the write changed."""
@@ -136,9 +138,10 @@ class _RecordedWrite:
         elif before is not None and before.uid == answer.uid:
             if version != version_before or self._is_dry_run:
                 fields = find_changes(before.object(), answer)
-            if not fields and version != version_before and not self._is_dry_run:
-                # The server stored a new version, and no field that we can compare differs.
-                fields = (FieldChange("metadata.managedFields"),)
+            if not self._is_dry_run and version != version_before:
+                # A new version without a difference has other managedFields. Differences in fields that were not sent
+                # are changes of others that the watch has not reported yet.
+                fields = select_sent(fields, self._body) if fields else (FieldChange("metadata.managedFields"),)
             outcome = "changed" if fields else "unchanged"
             if is_removed(answer):
                 outcome = "deleted"

@@ -13,6 +13,7 @@ from fairlead.api.objects import Object
 from fairlead.cache import Change, Handler
 from fairlead.queue import Priority
 from fairlead.runtime import logs, pass_results
+from fairlead.runtime.brake import Brake
 from fairlead.runtime.context import Context
 from fairlead.runtime.early_looks import EarlyLooks
 from fairlead.runtime.handlers import call_handler, name_of, reject_return_value
@@ -40,7 +41,13 @@ class Reconciler:
     """Calls one `@op.reconcile` handler, and the `@op.cleanup` handler of the same kind, for the keys of the queue."""
 
     def __init__(
-        self, declared: Controller, tuning: Tuning, cleanup: Cleanup | None, writer: Writer, services: Services
+        self,
+        declared: Controller,
+        tuning: Tuning,
+        cleanup: Cleanup | None,
+        writer: Writer,
+        services: Services,
+        brake: Brake,
     ) -> None:
         self.name = declared.name
         self.declared = declared
@@ -48,6 +55,7 @@ class Reconciler:
         self._cleanup = cleanup
         self._writer = writer
         self._services = services
+        self._brake = brake
         self.wakes = Wakes()
         self._early_looks = EarlyLooks(services.queue)
         self._failures_in_a_row: dict[Key, int] = {}
@@ -94,6 +102,7 @@ class Reconciler:
     def _enqueue(self, namespace: str | None, name: str, wake: Wake, priority: Priority = Priority.FRESH) -> None:
         key = Key(self.name, namespace, name)
         self.wakes.add(key, wake)
+        self._brake.on_change(key, wake)
         self._services.queue.add(key, priority=priority)
         if wake.change is not None:
             self._early_looks.on_change(key, wake)
@@ -231,6 +240,7 @@ class Reconciler:
     def _return_to_queue(self, key: Key, result: PassResult) -> float | None:
         """Return the key to the queue. Return the seconds until its next pass, if one is scheduled."""
         queue, next_look = self._services.queue, result.after
+        held = self._brake.end_pass(key)
         if result.is_failure:
             self._services.failures[key] = describe_error(result.error) if result.error else result.reason
         else:
@@ -257,7 +267,7 @@ class Reconciler:
                 self._failures_in_a_row.pop(key, None)
                 queue.done(key)
         self._early_looks.forget(key)
-        return next_look
+        return max(held, next_look or 0.0) if held else next_look
 
     async def _run_pass(self, key: Key) -> PassResult:
         obj = None

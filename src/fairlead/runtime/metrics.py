@@ -92,6 +92,10 @@ class Metrics(Collector):
             "fairlead_watch_function_failures_total", "Changes for which a watches= function raised", "controller"
         )
         self.unknown = counter("fairlead_unknown_outcomes_total", "Writes whose outcome is unknown", "controller")
+        self.write_loops = counter("fairlead_write_loops_total", "Write loops that were noticed", "controller")
+        self.braked = gauge(
+            "fairlead_braked_objects", "Objects whose passes wait because of a write loop", "controller"
+        )
         self.staleness = gauge(
             "fairlead_cache_staleness_seconds", "Seconds since a watch last received anything", "scope"
         )

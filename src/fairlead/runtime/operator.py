@@ -17,7 +17,18 @@ from fairlead.queue.queue import ERROR_BASE, ERROR_CAP
 from fairlead.runtime import tuning
 from fairlead.runtime.handlers import check_arguments
 from fairlead.runtime.sources import HOME, DeclarationError, Source, source_of
-from fairlead.runtime.tuning import CONCURRENCY, RATE_LIMIT, REQUEST_TIMEOUT, RESYNC, SHUTDOWN_TIMEOUT, TIMEOUT, Tuning
+from fairlead.runtime.tuning import (
+    BRAKE_AFTER,
+    BRAKE_BASE,
+    BRAKE_MAX,
+    CONCURRENCY,
+    RATE_LIMIT,
+    REQUEST_TIMEOUT,
+    RESYNC,
+    SHUTDOWN_TIMEOUT,
+    TIMEOUT,
+    Tuning,
+)
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -103,10 +114,10 @@ class Operator:
     manager is `operator/controller`. `formerly` lists field managers of earlier releases, or of the program that this
     operator replaces: objects that they applied count as ours, and the next apply takes over their fields.
 
-    `concurrency`, `rate_limit`, `resync`, `timeout`, `backoff_base` and `backoff_max` are the defaults of all
-    controllers; `reconcile` explains each, and a controller can declare its own. `request_timeout` is the number of
-    seconds after which a request to the server fails. `shutdown_timeout` is the number of seconds after which a stopped
-    process has ended.
+    `concurrency`, `rate_limit`, `resync`, `timeout`, `backoff_base`, `backoff_max`, `brake_after`, `brake_base` and
+    `brake_max` are the defaults of all controllers; `reconcile` explains each, and a controller can declare its own.
+    `request_timeout` is the number of seconds after which a request to the server fails. `shutdown_timeout` is the
+    number of seconds after which a stopped process has ended.
 
     Guarantees: one key is never reconciled twice at the same time in one run. Declaring has no effect on a cluster;
     only `run`, `running` and `main` do. One Operator can run several times, also concurrently.
@@ -134,6 +145,9 @@ class Operator:
     timeout: float = field(default=TIMEOUT, kw_only=True)
     backoff_base: float = field(default=ERROR_BASE, kw_only=True)
     backoff_max: float = field(default=ERROR_CAP, kw_only=True)
+    brake_after: float = field(default=BRAKE_AFTER, kw_only=True)
+    brake_base: float = field(default=BRAKE_BASE, kw_only=True)
+    brake_max: float = field(default=BRAKE_MAX, kw_only=True)
     request_timeout: float = field(default=REQUEST_TIMEOUT, kw_only=True)
     shutdown_timeout: float = field(default=SHUTDOWN_TIMEOUT, kw_only=True)
     controllers: dict[tuple[str, str], Controller] = field(default_factory=dict, init=False, repr=False)
@@ -179,6 +193,9 @@ class Operator:
         timeout: float | None = None,
         backoff_base: float | None = None,
         backoff_max: float | None = None,
+        brake_after: float | None = None,
+        brake_base: float | None = None,
+        brake_max: float | None = None,
         name: str | None = None,
     ) -> Callable[[H], H]:
         """Declare a controller: call the decorated handler, `(obj, ctx)`, for each object of the kind.
@@ -198,6 +215,9 @@ class Operator:
         - `resync`: seconds after which every object is reconciled again.
         - `timeout`: seconds after which a pass fails.
         - `backoff_base`, `backoff_max`: seconds before the first retry after an error, and the longest wait.
+        - `brake_after`: after how many passes in a row that rewrite the same field an object is in a write loop. inf
+          disables the brake.
+        - `brake_base`, `brake_max`: seconds that the passes over an object in a write loop wait, first and at most.
         - `name`: the controller's name in its field manager, metrics and logs. The default is the kind in lower case.
 
         A kind may be given as `fl.select(kind, labels=…)`: then the server sends only matching objects. With
@@ -252,6 +272,9 @@ class Operator:
                         "timeout": timeout,
                         "backoff_base": backoff_base,
                         "backoff_max": backoff_max,
+                        "brake_after": brake_after,
+                        "brake_base": brake_base,
+                        "brake_max": brake_max,
                     }
                 )
             except ValueError as error:

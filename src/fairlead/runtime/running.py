@@ -20,6 +20,7 @@ from fairlead.client.transport import Transport
 from fairlead.queue import Priority, Queue, QueueClosed
 from fairlead.runtime import tuning
 from fairlead.runtime.adaptive_concurrency import AdaptiveConcurrency
+from fairlead.runtime.brake import Brake
 from fairlead.runtime.controller import Reconciler
 from fairlead.runtime.events import Recorder
 from fairlead.runtime.handlers import ThreadPerCall, call_handler, call_hook, reject_coroutine
@@ -168,12 +169,13 @@ class Running:
             self.services.clusters[name] = replace(
                 self.services, client=client, watched=watched, writer=cluster_writer, cluster=name
             )
+        self.brake = Brake(self.services, tunings)
         self._reconcilers: dict[str, Reconciler] = {}
         for controller in declared:
             cleanup = operator.cleanups.get(controller.kind.key)
             name, tuned = controller.name, tunings[controller.name]
             self._reconcilers[name] = Reconciler(
-                controller, tuned, cleanup, writer.with_manager(managers[name]), self.services
+                controller, tuned, cleanup, writer.with_manager(managers[name]), self.services, self.brake
             )
             queue.limit(tuned.concurrency, name)
             queue.limit_rate(tuned.rate_limit, name)
@@ -410,6 +412,7 @@ class Running:
                 metrics.depth.labels(name, name, label).set(queue.depth(name, priority))
             metrics.unfinished.labels(name, name).set(sum(seconds_running))
             metrics.longest.labels(name, name).set(max(seconds_running, default=0.0))
+            metrics.braked.labels(name).set(self.brake.braked_objects(name))
         for name, watched in self._watched_by_cluster.items():
             for scope, age in watched.staleness().items():
                 metrics.staleness.labels(_at(scope, name)).set(age)
@@ -425,6 +428,7 @@ class Running:
             await self._sources.aclose()
             for reconciler in self._reconcilers.values():
                 reconciler.stop()
+            self.brake.stop()
             await _cancel(self._background - keep)  # Timers, resyncs and dispatch: nothing new starts.
             finished = await self._finish(0.0 if lost else self._budget.passes)
             await _cancel(self._background)
@@ -498,5 +502,13 @@ def _subscribe_log(running: Running) -> None:
     HistoryLog(running.services.log).subscribe(running.history)
 
 
-DEFAULT_SUBSCRIBERS: tuple[Callable[[Running], object], ...] = (_subscribe_metrics, _subscribe_log)
+def _subscribe_brake(running: Running) -> None:
+    running.brake.subscribe(running.history)
+
+
+DEFAULT_SUBSCRIBERS: tuple[Callable[[Running], object], ...] = (
+    _subscribe_metrics,
+    _subscribe_log,
+    _subscribe_brake,
+)
 """What subscribes to the history of every run."""

@@ -15,6 +15,9 @@ RESYNC = 36_000.0
 TIMEOUT = 300.0
 REQUEST_TIMEOUT = 30.0
 SHUTDOWN_TIMEOUT = 25.0
+BRAKE_AFTER = 20
+BRAKE_BASE = 10.0
+BRAKE_MAX = 60.0
 
 
 class Setting(NamedTuple):
@@ -79,6 +82,29 @@ SETTINGS: dict[str, Setting] = {
         _SECONDS,
         _is_positive,
     ),
+    "brake_after": Setting(
+        BRAKE_AFTER,
+        "After how many passes in a row that rewrite the same field an object is in a write loop, and delayed. inf "
+        "disables the brake.",
+        "An object is done after two or three passes. Twenty are no coincidence, and take less than a second.",
+        "a whole number of at least 2, or inf for no brake",
+        lambda value: value == math.inf or (isinstance(value, int) and value >= 2),
+    ),
+    "brake_base": Setting(
+        BRAKE_BASE,
+        "Seconds between the passes over an object in a write loop. The wait doubles with each pass. Passes that are "
+        "further apart are not a loop.",
+        "Every kubelet writes its Lease every ten seconds, so a cluster bears one more writer like that.",
+        _SECONDS,
+        _is_positive,
+    ),
+    "brake_max": Setting(
+        BRAKE_MAX,
+        "The longest wait in seconds between the passes over an object in a write loop.",
+        "One pass per minute costs a server nothing, and another change of the object is seen within a minute.",
+        _SECONDS,
+        _is_positive,
+    ),
 }
 """The settings of each controller."""
 
@@ -113,6 +139,9 @@ class Tuning:
     timeout: float = TIMEOUT
     backoff_base: float = ERROR_BASE
     backoff_max: float = ERROR_CAP
+    brake_after: float = BRAKE_AFTER
+    brake_base: float = BRAKE_BASE
+    brake_max: float = BRAKE_MAX
 
 
 def find_problem(name: str, value: object) -> str | None:
@@ -129,9 +158,10 @@ def check_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         if problem := find_problem(name, value):
             raise ValueError(problem)
-    base, maximum = values.get("backoff_base"), values.get("backoff_max")
-    if base is not None and maximum is not None and base > maximum:
-        raise ValueError(f"backoff_base ({base:g}) is greater than backoff_max ({maximum:g}): raise backoff_max")
+    for name in ("backoff", "brake"):
+        base, maximum = values.get(f"{name}_base"), values.get(f"{name}_max")
+        if base is not None and maximum is not None and base > maximum:
+            raise ValueError(f"{name}_base ({base:g}) is greater than {name}_max ({maximum:g}): raise {name}_max")
     return values
 
 

@@ -19,7 +19,6 @@ from fairlead.tools.lint.models import Models, load_models
 from fairlead.tools.lint.rules import GO_RULES
 from fairlead.tools.lint.rules.table import select_rules
 from fairlead.tools.lint.source_tree import SourceFiles, find_sources
-from fairlead.tools.lint.suppressions import Suppression, apply_suppressions, read_suppression
 
 REQUEST = re.compile(
     rb"\.(Patch|Update|UpdateStatus|Create|Apply|Delete|Get|List|GetByKey|ByIndex)\(|RetryOnConflict|CreateOr|Lister|"
@@ -86,22 +85,8 @@ def _lint(
         if progress is not None and number % 200 == 0:
             progress(number, len(functions))
         report.findings += judge(program, function, rules)
-    if progress is not None:
-        progress(len(functions), len(functions))
     report.findings = unique(report.findings)
-    suppressions = [s for file in files for s in suppressions_of(file)]
-    report.findings = unique(apply_suppressions(report.findings, suppressions, rules))
-    if not files:
-        report.notes.append("there is no Go source here")
     return report
-
-
-def suppressions_of(file: GoFile) -> Iterator[Suppression]:
-    functions = [(function.line, function.last_line) for function in file.functions] if file.suppressions else []
-    for line, text in file.suppressions:
-        found = read_suppression(file.path, line, text, functions)
-        if found is not None:
-            yield found
 
 
 def relevant_functions(program: Program, files: list[GoFile]) -> list[FunctionDecl]:

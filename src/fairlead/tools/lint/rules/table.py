@@ -13,17 +13,7 @@ WARN, INFO = Level.WARN, Level.INFO
 
 ADD_LOCK = "Keep the patch and add the lock: client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})."
 
-SUPPRESSION_WITHOUT_REASON = Rule(
-    "W001", "suppression-without-reason", "A comment that silences a finding has no reason", NOISE, WARN, "",
-    "Add the reason: //fairlead:ignore W201 -- the only writer of this list.",
-)  # fmt: skip
-SUPPRESSION_UNUSED = Rule(
-    "W002", "suppression-unused", "A comment silences nothing", NOISE, INFO, "", "Remove the comment."
-)
-
 RULES: tuple[Rule, ...] = (
-    SUPPRESSION_WITHOUT_REASON,
-    SUPPRESSION_UNUSED,
     Rule("W101", "create-exists-blind-update", "After AlreadyExists the object is replaced without a resourceVersion",
          CORRUPTS, WARN, "put-without-resource-version",
          "Read the existing object, change the fields that you own, and update that object; or use server-side apply."),
