@@ -69,6 +69,7 @@ async def _embedded(namespace, authorization):
     listening = await server.listen()
     yield Api("embedded", listening.url, "embedded", listening.ca, namespace, server.transport, server)
     await listening.close()
+    server.close()
 
 
 @asynccontextmanager

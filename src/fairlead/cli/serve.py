@@ -89,6 +89,18 @@ class _CannotServe(click.ClickException):
     metavar="NAMES",
     help="Admission plugins not to run, for example LimitRanger,RuntimeClass.",
 )
+@click.option(
+    "--webhook-hosts",
+    default="",
+    metavar="HOSTS",
+    help="Hosts besides loopback that the URLs of webhooks may have, separated by commas.",
+)
+@click.option(
+    "--webhook-services",
+    default="",
+    metavar="SERVICES",
+    help="Where the Services of webhooks listen: NAMESPACE/NAME=HOST:PORT, separated by commas.",
+)
 def serve(
     listen: str,
     token: str | None,
@@ -103,10 +115,13 @@ def serve(
     controllers: str,
     enable_admission_plugins: str,
     disable_admission_plugins: str,
+    webhook_hosts: str,
+    webhook_services: str,
 ) -> None:
     """Serve the Kubernetes API until interrupted. State is in memory unless --data is given."""
     gc.disable()  # Start-up allocates objects that stay; collecting them would take a tenth of the start-up time.
     from fairlead.server.app import Server
+    from fairlead.server.webhooks.https_caller import HttpsCaller
 
     host, port = _parse_address(listen)
     world = World()
@@ -118,6 +133,7 @@ def serve(
             tokens=users,
             authorization=authorization_mode,
             controllers=_split_names(controllers),
+            webhook_caller=HttpsCaller(_split_names(webhook_hosts), _parse_services(webhook_services)),
             enable_plugins=_split_names(enable_admission_plugins),
             disable_plugins=_split_names(disable_admission_plugins),
             audit=audit_log_path,
@@ -135,6 +151,18 @@ def serve(
 
 def _split_names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
+
+
+def _parse_services(text: str) -> dict[str, tuple[str, int]]:
+    services: dict[str, tuple[str, int]] = {}
+    for item in _split_names(text):
+        name, _, address = item.partition("=")
+        host, _, port = address.rpartition(":")
+        if name.count("/") != 1 or not host or not port.isdigit():
+            example = "for example default/my-webhook=127.0.0.1:9443"
+            raise click.UsageError(f"--webhook-services {item!r} is not NAMESPACE/NAME=HOST:PORT: write {example}")
+        services[name] = host.strip("[]"), int(port)
+    return services
 
 
 def _parse_address(text: str) -> tuple[str, int]:

@@ -31,6 +31,7 @@ from fairlead.server.registry.resource import Resource
 from fairlead.server.storage.store import ObjectTable, Store
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.handlers import find_handler
+from fairlead.server.webhooks.calls import WebhookCaller, WebhookCallNeeded
 from fairlead.server.write.managed_fields import FieldTracker
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Server:
         controllers: the controllers of `controllers.py` to run: "gc", "namespace".
         data: a directory that keeps the state. Close the server to release it.
         audit: a file to which the audit log is appended.
+        webhook_caller: calls webhooks. The default one calls webhooks on loopback over HTTPS.
         enable_plugins, disable_plugins: names of admission plugins, as in the flags of kube-apiserver.
 
     Attributes:
@@ -93,6 +95,7 @@ class Server:
         controllers: Iterable[str] = (),
         data: Path | None = None,
         audit: Path | None = None,
+        webhook_caller: WebhookCaller | None = None,
         enable_plugins: Iterable[str] = (),
         disable_plugins: Iterable[str] = (),
     ) -> None:
@@ -106,6 +109,7 @@ class Server:
         self.metrics = Metrics()
         self.field_tracker = FieldTracker(self.registry)
         self.definitions = CustomResourceDefinitions(self)
+        self._webhook_caller = webhook_caller
         self.admission = AdmissionChain(self, enable_plugins, disable_plugins)
         names = frozenset(controllers)
         self._controllers = _create_controllers(self, names) if names else None
@@ -167,6 +171,15 @@ class Server:
         self.faults = FaultInjector(self, plan) if plan is not None else None
         return self.faults
 
+    @property
+    def webhook_caller(self) -> WebhookCaller:
+        """Calls the webhooks of this server."""
+        if self._webhook_caller is None:
+            from fairlead.server.webhooks.https_caller import HttpsCaller
+
+            self._webhook_caller = HttpsCaller()
+        return self._webhook_caller
+
     def load_secret(self, name: str, create: Callable[[], bytes]) -> bytes:
         """Return the secret called `name`, such as a signing key.
 
@@ -176,7 +189,9 @@ class Server:
         return create() if self._journal is None else self._journal.get_or_create_secret(name, create)
 
     def close(self) -> None:
-        """Release the data directory and the audit log, if there are any."""
+        """Release the data directory, the audit log and the connections to webhooks, if there are any."""
+        if self._webhook_caller is not None:
+            self._webhook_caller.close()
         if self._journal is not None:
             self._journal.close()
         if self.audit is not None:
@@ -186,9 +201,9 @@ class Server:
     def responds_immediately(self) -> bool:
         """Whether a transport may call `respond` instead of awaiting `handle`.
 
-        True if the server has neither a fault plan nor a data directory, so that no request has to wait.
+        True if the server has neither a fault plan, a data directory nor webhooks, so that no request has to wait.
         """
-        return self.faults is None and self._journal is None
+        return self.faults is None and self._journal is None and not self.admission.is_dynamic
 
     async def handle(self, request: Request) -> AnyResponse:
         """Return the response to a request of a transport. The fault plan, if there is one, may change the response.
@@ -200,18 +215,34 @@ class Server:
     async def handle_durably(self, request: Request) -> AnyResponse:
         """Return the response to a request. With `data`, wait until every change that the response shows is on disk."""
         if self._journal is None:
-            return self.respond(request)
+            return await self.respond_or_wait(request)
         from fairlead.server.http.durable_responses import respond_durably
 
         return await respond_durably(self, self._journal, request)
 
+    async def respond_or_wait(self, request: Request) -> AnyResponse:
+        """Return the response to a request, after calling the webhooks that it needs. Other requests go on meanwhile.
+
+        The request runs again after each call. It sees the newest objects then, and asks again if they changed.
+        """
+        while True:
+            try:
+                return self.respond(request)
+            except WebhookCallNeeded as needed:
+                await request.memory.make_calls(self.webhook_caller, needed)
+                request.warnings.clear()
+                request.audit_annotations.clear()
+
     def respond(self, request: Request, *, trusted: bool = False, executor: Executor | None = None) -> AnyResponse:
-        """Return the response to a request, and record the request in the metrics and the audit log. Never raises.
+        """Return the response to a request, and record the request in the metrics and the audit log.
+
+        Raises WebhookCallNeeded, and nothing else, if the request has to wait for a webhook: see `respond_or_wait`.
 
         `trusted` requests come from the server itself: they are neither authenticated nor audited. `executor` replaces
         `execute`.
         """
-        request.time = self.world.clock.now()
+        if not request.memory.answers:
+            request.time = self.world.clock.now()
         route: Route | None = None
         try:
             if trusted:
@@ -220,6 +251,8 @@ class Server:
                 self._authorize(request)
             route = self._find_route(request)
             response = (executor or self.execute)(request, route)
+        except WebhookCallNeeded:
+            raise
         except NoSuchPath:
             response = nonresource.PAGE_NOT_FOUND
         except StatusError as error:

@@ -27,6 +27,9 @@ class AdmissionChain:
         self.plugins: dict[str, AdmissionPlugin] = {
             name: create(server) for name, create in find_enabled(enable, disable)
         }
+        self._dynamic = tuple(
+            plugin for plugin in self.plugins.values() if type(plugin).is_dynamic is not AdmissionPlugin.is_dynamic
+        )
         self._admitting: dict[_Key, tuple[Step, ...]] = {}
         self._validating: dict[_Key, tuple[Step, ...]] = {}
 
@@ -45,7 +48,16 @@ class AdmissionChain:
             )
         for step in steps:
             step(attributes)
+        if attributes.should_reinvoke:
+            attributes.is_reinvocation = True
+            for step in steps:
+                step(attributes)
         return attributes.object or {}
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether a plugin wants to see every write, even one that changes nothing. It may then call a webhook."""
+        return any(plugin.is_dynamic for plugin in self._dynamic)
 
     def validate(self, attributes: AdmissionAttributes) -> None:
         """Raise StatusError if a plugin rejects the write."""

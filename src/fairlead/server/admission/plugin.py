@@ -1,8 +1,8 @@
 """`AdmissionPlugin`, the base class of admission plugins, and `AdmissionAttributes`, the write they decide about."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from fairlead.server.authentication.users import User
 from fairlead.server.errors.field_errors import FieldError
@@ -35,10 +35,19 @@ class AdmissionAttributes:
     old: Object | None  # the live object; None for a CREATE
     request: Request
     dry_run: bool
+    kind: Resource | None = None  # the kind of `object`, if it is not that of `resource`: Scale, Eviction
+    should_reinvoke: bool = False  # a webhook or policy changed the object, so that all plugins run a second time
+    is_reinvocation: bool = False  # this is the second time
+    state: dict[str, Any] = field(default_factory=dict)  # what plugins remember until the second time, by their names
 
     @property
     def user(self) -> User:
         return self.request.user
+
+    def kind_at(self, resource: Resource) -> dict[str, str]:
+        """Return group, version and kind of the object, if the write is seen as one of `resource`."""
+        kind = self.kind or resource
+        return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
     def warn(self, text: str) -> None:
         """Add a warning to the response."""
@@ -68,6 +77,11 @@ class AdmissionPlugin:
 
     def __init__(self, server: "Server") -> None:
         self.server = server
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether stored objects, such as webhook configurations, make this plugin see writes that change nothing."""
+        return False
 
     def handles(self, operation: str, resource: Resource, subresource: str) -> bool:
         """Return whether the chain calls this plugin for such writes. The chain asks once and remembers the answer."""

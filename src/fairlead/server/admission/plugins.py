@@ -14,6 +14,7 @@ from fairlead.server.admission.limit_ranges import LimitRanger
 from fairlead.server.admission.namespaces import NamespaceLifecycle
 from fairlead.server.admission.plugin import AdmissionPlugin
 from fairlead.server.admission.volume_expansion import PersistentVolumeClaimResize
+from fairlead.server.admission.webhooks.plugins import MutatingAdmissionWebhook, ValidatingAdmissionWebhook
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -58,9 +59,9 @@ _PLUGINS: Final[dict[str, CreatePlugin | None]] = {
     "JobValidation": None,
     "PodResizeValidator": None,
     "MutatingAdmissionPolicy": None,
-    "MutatingAdmissionWebhook": None,
+    "MutatingAdmissionWebhook": MutatingAdmissionWebhook,
     "ValidatingAdmissionPolicy": None,
-    "ValidatingAdmissionWebhook": None,
+    "ValidatingAdmissionWebhook": ValidatingAdmissionWebhook,
     "ResourceQuota": None,
     "AlwaysDeny": None,
 }

@@ -69,7 +69,7 @@ class FaultInjector:
             elif fault.hold is not None:
                 return await self._hold(request, self._draw_seconds(fault.hold))
             elif fault.drop == "after":
-                self._server.respond(request)  # a watch that is never read ends here
+                await self._server.respond_or_wait(request)  # a watch that is never read ends here
                 raise ConnectionDropped("the fault plan broke the connection")
             elif fault.drop is not None:
                 raise ConnectionDropped("the fault plan broke the connection")

@@ -18,7 +18,7 @@ async def respond_durably(server: "Server", journal: DurableJournal, request: Re
     If a change could not be stored, a read is repeated, and a write gets a 500.
     """
     while True:
-        response = server.respond(request)
+        response = await server.respond_or_wait(request)
         try:
             await journal.wait_until_stored(server.store.version)
         except WriteNotStored as error:

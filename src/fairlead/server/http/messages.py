@@ -1,13 +1,17 @@
 """Requests and responses as the server handles them, independent of the transport."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from fairlead.server.authentication.users import ANONYMOUS, User
+from fairlead.server.webhooks.calls import RequestMemory
 
 if TYPE_CHECKING:
     from fairlead.server.storage.replica import Replica
+
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -32,6 +36,7 @@ class Request:
     constraint: str = ""  # the constrained verb that allowed the impersonation
     allowed: bool | None = None  # the authorizer's decision; None before it
     reason: str = ""  # the authorizer's reason
+    memory: RequestMemory = field(default_factory=RequestMemory)  # what it keeps while it waits for webhooks
     audit_annotations: dict[str, str] = field(default_factory=dict)  # added to the audit event by admission plugins
     replica: "Replica | None" = None  # the lagging replica that serves the request, if the fault plan says so
 
@@ -44,6 +49,14 @@ class Request:
         """Add a warning to the response, unless the response already has the same warning."""
         if text not in self.warnings:
             self.warnings.append(text)
+
+    def remember(self, name: str, create: Callable[[], T]) -> T:
+        """Return a value that stays the same if the request runs again after it waited for a webhook."""
+        values = self.memory.values
+        if name not in values:
+            values[name] = create()
+        value: T = values[name]
+        return value
 
     @property
     def media_type(self) -> str:

@@ -37,6 +37,13 @@ class Registry:
     def is_builtin_group(self, group: str) -> bool:
         return group in self._builtin_versions
 
+    def equivalents(self, resource: Resource) -> Iterator[Resource]:
+        """Yield the other served Resources of the same objects: other versions of the kind, or its other group."""
+        storage = resource.storage or resource
+        for other in self._served.values():
+            if other is not resource and (other.storage or other) is storage:
+                yield other
+
     def served(self) -> Iterator[Resource]:
         yield from self._served.values()
 

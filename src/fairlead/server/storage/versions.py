@@ -86,6 +86,13 @@ def convert(resource: Resource, obj: Object) -> Object:
     return converted
 
 
+def convert_unpruned(resource: Resource, obj: Object) -> Object:
+    """Return the object converted to the version of `resource`. Undeclared fields of a custom resource stay."""
+    if obj.get("apiVersion") == resource.api_version:
+        return obj
+    return set_api_version(resource, obj) if resource.custom else convert(resource, obj)
+
+
 def stored_form(resource: Resource, obj: Object) -> Object:
     """Return the object converted to the storage version of its kind."""
     return convert(resource.storage, obj) if resource.storage is not None else obj

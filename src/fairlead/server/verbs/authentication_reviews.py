@@ -55,7 +55,7 @@ def review_self(server: "Server", request: Request, route: Route) -> Response:
 
 def request_token(server: "Server", request: Request, route: Route) -> Response:
     """Return the response to a TokenRequest, a POST to the /token subresource of a ServiceAccount: a new token."""
-    write, obj = virtual_resources.decode(server, request, route, _token_request_resource())
+    write, obj = virtual_resources.decode(server, request, route, _token_request_resource(), complete=False)
     metadata, spec = obj.get("metadata") or {}, obj.get("spec") or {}
     for key, expected in (("name", route.name), ("namespace", route.namespace)):
         if metadata.get(key) and metadata[key] != expected:
@@ -81,18 +81,15 @@ def request_token(server: "Server", request: Request, route: Route) -> Response:
         raise invalid_kind(GROUP, "TokenRequest", "", errors)
     bound = _resolve_bound_object(server, route, spec.get("boundObjectRef"))
     expiry = rfc3339(server.world.clock.now() + seconds)
-    own_metadata = {"name": route.name, "namespace": route.namespace, "uid": uid, "creationTimestamp": server.now}
-    status = {
-        "token": server.service_account_tokens.issue(account, audiences, seconds, bound),
-        "expirationTimestamp": expiry,
-    }
-    result = {
+    own_metadata = {"name": route.name, "namespace": route.namespace, "uid": uid, "creationTimestamp": write.now}
+    completed = {
         **obj,
         "metadata": {**own_metadata, "managedFields": metadata.get("managedFields")},
         "spec": {**spec, "audiences": audiences},
-        "status": status,
     }
-    return virtual_resources.respond(write, result)
+    server.admission.validate(virtual_resources.admission_attributes(write, route, completed))
+    token = server.service_account_tokens.issue(account, audiences, seconds, bound)
+    return virtual_resources.respond(write, {**completed, "status": {"token": token, "expirationTimestamp": expiry}})
 
 
 def _resolve_bound_object(server: "Server", route: Route, reference: Object | None) -> dict[str, dict[str, str]]:

@@ -48,6 +48,7 @@ def admit_create(write: Write, obj: Object) -> Object:
     """Return a new object with the changes of the admission chain. Raises StatusError if a plugin rejects it."""
     obj = write.server.admission.admit(write.admission_attributes(obj, None))
     obj = metadata.remove_duplicate_owners(obj, write, metadata.DUPLICATE_OWNERS_PATCHED)
+    obj = metadata.expect_namespace(obj, write)
     reject_escalation(write, obj, None)
     return obj
 
@@ -56,14 +57,18 @@ def set_system_metadata(obj: Object, write: Write) -> Object:
     obj = metadata.prepare_create(
         obj,
         namespace=write.namespace if write.resource.namespaced else "",
-        uid=write.server.world.uid(),
+        uid=write.request.remember("uid", write.server.world.uid),
         now=write.now,
     )
     new_metadata = obj["metadata"]
     if new_metadata.get("generateName") and not new_metadata.get("name"):
         prefix = new_metadata["generateName"][:58]  # With the suffix the name has at most 63 characters.
-        new_metadata["name"] = prefix + "".join(write.server.world.random.choice(ALPHANUMS) for _ in range(5))
+        new_metadata["name"] = prefix + write.request.remember("suffix", lambda: _draw_suffix(write))
     return obj
+
+
+def _draw_suffix(write: Write) -> str:
+    return "".join(write.server.world.random.choice(ALPHANUMS) for _ in range(5))
 
 
 def commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Stored:

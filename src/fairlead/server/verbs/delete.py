@@ -1,6 +1,8 @@
 """The delete and deletecollection handlers: preconditions, propagation, finalizers, grace period."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fairlead.api.gojson import quote_go
@@ -113,7 +115,8 @@ def delete(server: "Server", request: Request, route: Route) -> Response:
     stored = server.table(resource).get(namespace, route.name)
     if stored is None:
         raise not_found(resource, route.name)
-    result, was_removed = delete_object(server, resource, versions.expect_readable(resource, stored), options, request)
+    admit = partial(_admit_delete, server, request, route, options)
+    result, was_removed = delete_object(server, resource, versions.expect_readable(resource, stored), options, admit)
     status = 202 if not was_removed and options.orphan is False else 200
     if was_removed and not resource.delete_returns_object:
         return Response(status, encoding.encode(success_status(resource, stored.object)), warnings=request.warnings)
@@ -138,15 +141,26 @@ def success_status(resource: Resource, obj: Object) -> dict[str, Any]:
 
 
 def delete_object(
-    server: "Server", resource: Resource, stored: Stored, options: DeleteOptions, request: Request | None = None
+    server: "Server",
+    resource: Resource,
+    stored: Stored,
+    options: DeleteOptions,
+    admit: Callable[[Stored], None] | None = None,
 ) -> tuple[Stored, bool]:
     """Delete an object, or mark it as being deleted. Return its last state, and whether it was removed.
 
-    With `request`, the admission chain may reject the delete.
+    `admit` may raise StatusError to reject the delete.
     """
-    if request is not None:
-        _admit_delete(server, request, resource, stored, options)
     _check_preconditions(resource, stored, options)
+    metadata = dict(stored.object["metadata"])
+    graceful = pending = False
+    grace = deletion_rules.grace_period(resource, stored.object, options.grace)
+    if grace is not None:
+        graceful, pending = _begin_graceful(server, metadata, grace, options.grace)
+    if pending:
+        return stored, False
+    if admit is not None:
+        admit(stored)
     table = server.table(resource)
     if resource.is_definition and "deletionTimestamp" not in stored.object["metadata"]:
         changed = server.definitions.mark_for_deletion(stored.object)
@@ -159,13 +173,6 @@ def delete_object(
         terminating = _terminate_namespace(server, resource, stored, options)
         if terminating is not None:
             return terminating, False
-    metadata = dict(stored.object["metadata"])
-    graceful = pending = False
-    grace = deletion_rules.grace_period(resource, stored.object, options.grace)
-    if grace is not None:
-        graceful, pending = _begin_graceful(server, metadata, grace, options.grace)
-    if pending:
-        return stored, False
     finalizers = _compute_finalizers(server, resource, metadata.get("finalizers") or [], options)
     if finalizers:
         metadata["finalizers"] = finalizers
@@ -199,13 +206,13 @@ def delete_object(
     return stored, True
 
 
-def _admit_delete(
-    server: "Server", request: Request, resource: Resource, stored: Stored, options: DeleteOptions
-) -> None:
-    """Raise StatusError if an admission plugin rejects the delete."""
-    old = stored.object
-    namespace, name = old["metadata"].get("namespace", ""), old["metadata"]["name"]
-    attributes = AdmissionAttributes(DELETE, resource, "", namespace, name, None, old, request, options.dry_run)
+def _admit_delete(server: "Server", request: Request, route: Route, options: DeleteOptions, stored: Stored) -> None:
+    """Raise StatusError if an admission plugin rejects the delete. The name is empty for a deletecollection."""
+    resource, old = route.resource, versions.view(route.resource, stored).object
+    namespace = old["metadata"].get("namespace", "")
+    if resource is server.namespace_resource:
+        namespace = old["metadata"]["name"]
+    attributes = AdmissionAttributes(DELETE, resource, "", namespace, route.name, None, old, request, options.dry_run)
     server.admission.admit(attributes)
     server.admission.validate(attributes)
 
@@ -342,17 +349,20 @@ def delete_collection(server: "Server", request: Request, route: Route) -> Respo
     resource = route.resource
     representation = negotiation.negotiate(request, resource, listing=True)
     options = read_options(request)
-    page = lists.read_page(server, request, route, in_pages=True)
+    page = request.remember("page", lambda: lists.read_page(server, request, route, in_pages=True))
     _warn_about_job_pods(request, resource, options)
     table = server.table(resource)
-    for item in page.items:
+    admit = partial(_admit_delete, server, request, route, options)
+    deleted: set[int] = request.remember("deleted", set)  # The request may wait for a webhook before each delete.
+    for index, item in enumerate(page.items):
         metadata = item.object["metadata"]
         live = table.get(metadata.get("namespace", ""), metadata["name"])
-        if live is None:
+        if live is None or index in deleted:
             continue
         try:
-            delete_object(server, resource, live, options, request)
+            delete_object(server, resource, live, options, admit)
         except StatusError as error:
             if error.code != 404:
                 raise
+        deleted.add(index)
     return representation.list_response(200, page, request.warnings)

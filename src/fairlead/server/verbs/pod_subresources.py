@@ -1,5 +1,6 @@
 """The handlers of the Pod subresources binding and eviction."""
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from fairlead.server.errors import field_errors
@@ -7,11 +8,15 @@ from fairlead.server.errors.statuses import bad_request, invalid_kind, not_found
 from fairlead.server.golang import encoding
 from fairlead.server.http import bodies
 from fairlead.server.http.messages import Request, Response
-from fairlead.server.http.options import write_options
+from fairlead.server.http.options import WriteOptions, write_options
 from fairlead.server.http.routing import Route
-from fairlead.server.registry.resource import Object
+from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.schema import builtin, codec
 from fairlead.server.storage.stored import Stored
+from fairlead.server.verbs import virtual_resources
 from fairlead.server.verbs.delete import DeleteOptions, delete_object
+from fairlead.server.write import metadata
+from fairlead.server.write.write_request import Write
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -22,7 +27,7 @@ SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Succ
 def bind(server: "Server", request: Request, route: Route) -> Response:
     """Assign a Pod to the node in a Binding. Raises 409 if the Pod already has a node."""
     options = write_options(request, "CreateOptions")
-    binding = _read_body(request, "v1", "Binding", route.name)
+    binding = _admit(server, request, route, options, _read_body(request, "v1", "Binding", route.name))
     target = binding.get("target") or {}
     if not target.get("name"):
         raise invalid_kind("", "Binding", route.name, [field_errors.required("target.name")])
@@ -56,16 +61,16 @@ def _binding_error(name: str, pod: Object) -> str:
 
 def evict(server: "Server", request: Request, route: Route) -> Response:
     """Delete a Pod unless a PodDisruptionBudget forbids it."""
-    write_options(request, "CreateOptions")
-    eviction = _read_body(request, "policy/v1", "Eviction", route.name)
+    write = write_options(request, "CreateOptions")
+    eviction = _admit(server, request, route, write, _read_body(request, "policy/v1", "Eviction", route.name))
     live = _get_pod(server, route)
     _check_disruption_budgets(server, live.object)
     options = eviction.get("deleteOptions") or {}
     preconditions = options.get("preconditions") or {}
     uid, version = preconditions.get("uid"), preconditions.get("resourceVersion")
     dry_run = bool(request.query.get("dryRun") or options.get("dryRun"))
-    metadata = live.object["metadata"]
-    if not dry_run and uid in (None, metadata["uid"]) and version in (None, metadata["resourceVersion"]):
+    live_metadata = live.object["metadata"]
+    if not dry_run and uid in (None, live_metadata["uid"]) and version in (None, live_metadata["resourceVersion"]):
         live, version = (
             _add_disruption_condition(server, route, live),
             None,
@@ -102,6 +107,27 @@ def _add_disruption_condition(server: "Server", route: Route, live: Stored) -> S
     stored = server.store.put(server.store.table("", "pods"), obj)
     server.after_write(route.resource, live, stored)
     return stored
+
+
+def _admit(server: "Server", request: Request, route: Route, options: WriteOptions, obj: Object) -> Object:
+    """Return a Binding or an Eviction with the changes of admission. Raises StatusError if a plugin rejects it."""
+    if not server.admission.is_dynamic:
+        return obj
+    resource = _find_kind(route.subresource)
+    write = Write(server, request, resource, route.namespace, route.name, route.subresource, options)
+    named = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+    named = codec.decode(resource.schema, metadata.expect_namespace(named, write)).object
+    obj = server.field_tracker.track_create(write, named)
+    obj = server.admission.admit(virtual_resources.admission_attributes(write, route, obj))
+    server.admission.validate(virtual_resources.admission_attributes(write, route, obj))
+    return obj
+
+
+@cache
+def _find_kind(subresource: str) -> Resource:
+    group, version, kind = ("policy", "v1", "Eviction") if subresource == "eviction" else ("", "v1", "Binding")
+    schema = builtin.schema_of_kind(group, version, kind)
+    return Resource(group, version, kind, f"{subresource}s", subresource, True, schema)
 
 
 def _get_pod(server: "Server", route: Route) -> Stored:

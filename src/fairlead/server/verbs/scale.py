@@ -3,7 +3,7 @@
 Field ownership is computed on the Scale and mapped back: a writer of /scale owns the replicas field of the object.
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from fairlead.api.fields import FieldSet, Path, path
@@ -30,7 +30,7 @@ from fairlead.server.verbs.patch import APPLY, decode_configuration, evaluate_ap
 from fairlead.server.verbs.update import ComputeUpdate, expect_name, update_object
 from fairlead.server.write import decoding, metadata
 from fairlead.server.write.managed_fields import get_managed_fields, set_managed_fields
-from fairlead.server.write.write_request import Write
+from fairlead.server.write.write_request import ShownAs, Write
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -69,7 +69,8 @@ def put_scale(server: "Server", request: Request, route: Route) -> Response:
         if live is None:
             raise not_found(route.resource, route.name)
         scale = _build_scale(route.resource, live)
-        return _apply_scale(write, live, server.field_tracker.track_update(inner, scale, new_scale), inner.managed)
+        tracked = server.field_tracker.track_update(inner, scale, new_scale)
+        return _apply_scale(write, live, _admit(write, tracked, scale), inner.managed)
 
     return _update_replicas(write, change, request, uid=new_scale["metadata"].get("uid") or "")
 
@@ -102,18 +103,28 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
             if route.resource.custom and differs:
                 key = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
                 raise _build_conversion_error("failed to convert new", key)
+            new_scale = _admit(write, new_scale, scale)
             if new_scale is scale.object:
                 return live.object
         else:
             new_scale = server.field_tracker.track_update(inner, scale, evaluate_patch(inner, kind, scale))
+            new_scale = _admit(write, new_scale, scale)
         return _apply_scale(write, live, new_scale, inner.managed)
 
     return _update_replicas(write, change, request)
 
 
+def _admit(write: Write, scale: Object, old: Stored) -> Object:
+    """Return a Scale with the changes of admission. Raises StatusError if a plugin rejects the write."""
+    attributes = write.admission_attributes(write.stored.object if write.stored else {}, old.object)
+    attributes.object, attributes.old = scale, old.object
+    return write.server.admission.admit(attributes)
+
+
 def _create_writes(server: "Server", request: Request, route: Route, options: Any) -> tuple[Write, Write]:
     """Return two writes: of the object itself, and of its Scale."""
     outer = Write(server, request, route.resource, route.namespace, route.name, "scale", options)
+    outer.shown_as = ShownAs(scale_resource(), partial(build_scale_object, route.resource))
     inner = Write(server, request, scale_resource(), route.namespace, route.name, "scale", options)
     return outer, inner
 

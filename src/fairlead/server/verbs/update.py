@@ -88,7 +88,12 @@ def update_object(
     if uid and uid != (live.object["metadata"]["uid"] if live else ""):
         raise conflict(resource, write.name, _format_uid_precondition(write, uid, live))
     obj = compute(live)
-    if live is not None and obj is live.object and can_skip_update(resource, live, write.stored):
+    if (
+        live is not None
+        and obj is live.object
+        and can_skip_update(resource, live, write.stored)
+        and not server.admission.is_dynamic
+    ):
         return live, False
     version = _parse_requested_version(obj)
     if live is None:
@@ -101,7 +106,8 @@ def update_object(
     lacks_api_version = resource.custom and not obj.get("apiVersion")
     if not owned and not lacks_api_version:
         obj = server.field_tracker.track_update(write, live, obj)
-    obj = server.admission.admit(write.admission_attributes(obj, live.object))
+    if write.shown_as is None:
+        obj = server.admission.admit(write.admission_attributes(obj, live.object))
     # A writer owns the duplicate owner references of its patch, so they are removed only after tracking.
     obj = metadata.remove_duplicate_owners(obj, write, metadata.DUPLICATE_OWNERS_PATCHED)
     reject_escalation(write, obj, live.object)

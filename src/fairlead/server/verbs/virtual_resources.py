@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from fairlead.server.admission.plugin import CREATE, AdmissionAttributes
 from fairlead.server.http import negotiation
 from fairlead.server.http.messages import Request, Response
 from fairlead.server.http.options import write_options
@@ -17,13 +18,38 @@ if TYPE_CHECKING:
 
 
 def decode(
-    server: "Server", request: Request, route: Route, resource: Resource, *, tracked: bool = True
+    server: "Server", request: Request, route: Route, resource: Resource, *, tracked: bool = True, complete: bool = True
 ) -> tuple[Write, Object]:
-    """Return the write of a create, and the object in its body. `tracked`: the object gets managedFields."""
+    """Return the write of a create, and the object in its body. `tracked`: the object gets managedFields.
+
+    `complete`: nothing will be added before the object is validated by admission. Raises StatusError.
+    """
     options = write_options(request, "CreateOptions")
     write = Write(server, request, resource, route.namespace, route.name, route.subresource, options)
     obj = metadata.expect_namespace(decoding.decode_body(write), write)
-    return write, server.field_tracker.track_create(write, obj) if tracked else obj
+    obj = server.field_tracker.track_create(write, obj) if tracked else obj
+    obj = server.admission.admit(admission_attributes(write, route, obj))
+    if complete:
+        server.admission.validate(admission_attributes(write, route, obj))
+    return write, obj
+
+
+def admission_attributes(write: Write, route: Route, obj: Object) -> AdmissionAttributes:
+    """Return what admission sees of a create on a subresource, whose kind is not that of the route."""
+    name = route.name or (obj.get("metadata") or {}).get("name") or ""
+    dry_run = write.options.dry_run
+    return AdmissionAttributes(
+        CREATE,
+        route.resource,
+        route.subresource,
+        route.namespace,
+        name,
+        obj,
+        None,
+        write.request,
+        dry_run,
+        write.resource,
+    )
 
 
 def respond(write: Write, obj: Object) -> Response:

@@ -1,8 +1,10 @@
 """`Write`: one write request on its way to the store."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from fairlead.api.times import rfc3339
 from fairlead.server.admission.plugin import CREATE, UPDATE, AdmissionAttributes
 from fairlead.server.http.messages import Request
 from fairlead.server.http.options import WriteOptions
@@ -15,6 +17,13 @@ from fairlead.server.write.change_detection import ChangeDetection
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
+
+
+class ShownAs(NamedTuple):
+    """The kind of a subresource, and the function that builds an object of this kind from the whole object."""
+
+    kind: Resource
+    build: Callable[[Object], Object]
 
 
 @dataclass(slots=True)
@@ -30,6 +39,7 @@ class Write:
     options: WriteOptions
     changes: ChangeDetection = field(default_factory=ChangeDetection)
     managed: ManagedFields | None = None  # the managed fields of the new object, once they are known
+    shown_as: "ShownAs | None" = None  # how admission sees the object of a subresource such as /scale
 
     @property
     def table(self) -> ObjectTable:
@@ -50,18 +60,22 @@ class Write:
 
     def admission_attributes(self, obj: Object, old: Object | None) -> AdmissionAttributes:
         """Return what the admission chain sees of a create (`old` is None) or an update."""
+        name = self.name or (obj.get("metadata") or {}).get("name") or ""
+        is_namespace = self.resource.plural == "namespaces" and not self.resource.group
         return AdmissionAttributes(
             CREATE if old is None else UPDATE,
             self.resource,
             self.subresource,
-            self.namespace if self.resource.namespaced else "",
-            self.name,
-            obj,
-            old,
+            self.namespace if self.resource.namespaced else name if is_namespace else "",
+            name,
+            self.shown_as.build(obj) if self.shown_as else obj,
+            self.shown_as.build(old) if self.shown_as and old else old,
             self.request,
             self.options.dry_run,
+            self.shown_as.kind if self.shown_as else None,
         )
 
     @property
     def now(self) -> str:
-        return self.server.now
+        """The time of the request. It stays the same while the request waits for webhooks."""
+        return rfc3339(self.request.time)
