@@ -12,6 +12,7 @@ SECTIONS: dict[str, dict[str, CommandLine]] = {
     },
     "Test a controller": {
         "serve": CommandLine("fairlead.cli.serve:serve", "start an embedded Kubernetes API server"),
+        "envtest": CommandLine("fairlead.cli.envtest:envtest", "run envtest suites on the embedded server"),
     },
     "See the races": {
         "lint": CommandLine("fairlead.cli.lint:command", "find unsafe writes in the source of a controller"),

@@ -36,6 +36,7 @@ from fairlead.server.write.managed_fields import FieldTracker
 
 if TYPE_CHECKING:
     from fairlead.server.audit import AuditLog
+    from fairlead.server.authentication.token_keys import TokenSettings
     from fairlead.server.controllers import Controllers
     from fairlead.server.faults import FaultInjector, Plan
     from fairlead.server.http.inprocess import InProcessTransport
@@ -67,6 +68,8 @@ class Server:
         data: a directory that keeps the state. Close the server to release it.
         audit: a file to which the audit log is appended.
         webhook_caller: calls webhooks. The default one calls webhooks on loopback over HTTPS.
+        store: the state of an earlier server, which this one continues. Close the earlier one first.
+        token_settings: issuer, audiences and keys of ServiceAccount tokens.
         enable_plugins, disable_plugins: names of admission plugins, as in the flags of kube-apiserver.
 
     Attributes:
@@ -96,6 +99,8 @@ class Server:
         data: Path | None = None,
         audit: Path | None = None,
         webhook_caller: WebhookCaller | None = None,
+        store: Store | None = None,
+        token_settings: "TokenSettings | None" = None,
         enable_plugins: Iterable[str] = (),
         disable_plugins: Iterable[str] = (),
     ) -> None:
@@ -104,7 +109,7 @@ class Server:
         self.world = world or World()
         self.audit = _open_audit_log(audit, self.world) if audit else None
         self.faults: FaultInjector | None = None
-        self.store = Store()
+        self.store = store or Store()
         self.registry = Registry(strategies.resources())
         self.metrics = Metrics()
         self.field_tracker = FieldTracker(self.registry)
@@ -117,12 +122,14 @@ class Server:
         self._first_token = next(iter(tokens), None)
         rbac = authorization == "RBAC"
         self.authorizer: Authorizer = RBAC(self.store) if rbac else AlwaysAllow()
-        self.service_account_tokens = ServiceAccountTokens(self.world, self.store, self.load_secret)
+        self.service_account_tokens = ServiceAccountTokens(self.world, self.store, self.load_secret, token_settings)
         self.authenticator = Authenticator(StaticTokens(tokens), self.service_account_tokens, allow_anonymous=rbac)
         namespace = self.registry.find("", "v1", "namespaces")
         assert namespace is not None
         self.namespace_resource = namespace
         self._journal = self._open_journal(data) if data is not None else None
+        if store is not None:
+            self._rebuild_from_store()
         for name in INITIAL_NAMESPACES:
             if self.store.table("", "namespaces").get("", name) is not None:
                 continue
@@ -150,15 +157,23 @@ class Server:
         return InProcessTransport(self, token or self._first_token)
 
     async def listen(
-        self, host: str = "127.0.0.1", port: int = 0, *, tls: bool = True, client_ca: bytes | None = None
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        tls: bool = True,
+        client_ca: bytes | None = None,
+        certificate: tuple[Path, Path] | None = None,
     ) -> "Listener":
         """Serve over HTTP until the returned listener is closed. Port 0 picks a free port.
 
         A client certificate signed by `client_ca` (PEM) authenticates its holder: CN is the user, each O a group.
+        `certificate` names the files of the server's certificate and of its key (PEM). Without it, the server creates a
+        certificate, and the listener's `ca` is the authority that signed it.
         """
         from fairlead.server.http.listener import listen
 
-        return await listen(self, host, port, tls=tls, client_ca=client_ca)
+        return await listen(self, host, port, tls=tls, client_ca=client_ca, certificate=certificate)
 
     def inject(self, plan: "Plan | None") -> "FaultInjector | None":
         """Replace the current fault plan by `plan`, or end fault injection if `plan` is None.

@@ -2,13 +2,12 @@
 
 from typing import Final
 
-from fairlead.server.authentication.service_account_tokens import ISSUER, InvalidToken, ServiceAccountTokens
+from fairlead.server.authentication.service_account_tokens import InvalidToken, ServiceAccountTokens
 from fairlead.server.authentication.static_tokens import StaticTokens
 from fairlead.server.authentication.users import ADMIN, ANONYMOUS, User
 from fairlead.server.errors.statuses import unauthorized
 from fairlead.server.http.messages import Request
 
-AUDIENCES: Final = [ISSUER]
 PUBLIC_PATHS: Final = frozenset(
     {"/version"} | {f"/{name}{check}" for name in ("healthz", "livez", "readyz") for check in ("", "/ping")}
 )  # anyone may read these paths, so that probes need no token
@@ -30,13 +29,14 @@ class Authenticator:
         self._static_tokens = static_tokens
         self._service_account_tokens = service_account_tokens
         self._allow_anonymous = allow_anonymous
+        self.audiences = service_account_tokens.audiences
 
     def authenticate(self, request: Request) -> User:
         """Return the user of a request. Raises 401 if the credential is invalid or missing."""
         if request.certificate_user is not None:
             return request.certificate_user
         if token := _parse_bearer_token(request):
-            verified = self._verify(token, AUDIENCES)
+            verified = self._verify(token, self.audiences)
             if verified is None:
                 raise unauthorized()
             return verified[0]
@@ -60,7 +60,7 @@ class Authenticator:
         """
         static_user = self._static_tokens.user(token)
         if static_user is not None:  # static tokens are valid for this server only
-            server_audiences = [audience for audience in audiences if audience in AUDIENCES]
+            server_audiences = [audience for audience in audiences if audience in self.audiences]
             return (static_user, server_audiences) if server_audiences else None
         return self._service_account_tokens.verify(token, audiences)
 

@@ -13,7 +13,7 @@ from fairlead.server.authentication.users import AUTHENTICATED, User, service_ac
 from fairlead.server.storage.store import Store
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from fairlead.server.authentication.token_keys import PrivateKey, TokenSettings
 
 ISSUER: Final = "https://kubernetes.default.svc"
 _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
@@ -28,20 +28,30 @@ class ServiceAccountTokens:
     """Issues and verifies the tokens of ServiceAccounts.
 
     A token is valid until it expires, as long as its ServiceAccount (by uid) and the object it is bound to exist. The
-    signing key is created on first use and stored with the server's other secrets.
+    signing key comes from the settings. Without one, it is created on first use and stored with the server's other
+    secrets. `audiences` are the names of this server: it accepts tokens for them.
     """
 
-    def __init__(self, world: World, store: Store, secret: Callable[[str, Callable[[], bytes]], bytes]) -> None:
+    def __init__(
+        self,
+        world: World,
+        store: Store,
+        secret: Callable[[str, Callable[[], bytes]], bytes],
+        settings: "TokenSettings | None" = None,
+    ) -> None:
         self._world = world
         self._store = store
         self._secret = secret
-        self._cached_key: Ed25519PrivateKey | None = None
+        self.issuers = list(settings.issuers) if settings else [ISSUER]
+        self.audiences = list(settings.audiences) if settings else [ISSUER]
+        self._cached_key = settings.signing_key if settings else None
+        self._verification_keys = list(settings.verification_keys) if settings else []
 
     @property
-    def _signing_key(self) -> "Ed25519PrivateKey":
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
+    def _signing_key(self) -> "PrivateKey":
         if self._cached_key is None:
+            from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
             # The random source of the world and deterministic signatures (Ed25519) make simulations repeatable.
             seed = self._secret("service-accounts", lambda: self._world.random.getrandbits(256).to_bytes(32, "big"))
             self._cached_key = Ed25519PrivateKey.from_private_bytes(seed)
@@ -55,20 +65,24 @@ class ServiceAccountTokens:
         `bound` names the objects that must exist as long as the token is used, for example {"pod": {"name": …, "uid":
         …}}.
         """
+        from fairlead.server.authentication import token_keys
+
         metadata, now = account["metadata"], int(self._world.clock.now())
         reference = {"name": metadata["name"], "uid": metadata["uid"]}
         claims = {
             "aud": audiences,
             "exp": now + seconds,
             "iat": now,
-            "iss": ISSUER,
+            "iss": self.issuers[0],
             "jti": self._world.uid(),
             "kubernetes.io": {"namespace": metadata["namespace"], **bound, "serviceaccount": reference},
             "nbf": now,
             "sub": service_account_name(metadata["namespace"], metadata["name"]),
         }
-        signed = ".".join(_encode_base64(msgspec.json.encode(part)) for part in ({"alg": "EdDSA"}, claims))
-        return f"{signed}.{_encode_base64(self._signing_key.sign(signed.encode()))}"
+        key = self._signing_key
+        parts = token_keys.build_header(key), claims
+        signed = ".".join(_encode_base64(msgspec.json.encode(part)) for part in parts)
+        return f"{signed}.{_encode_base64(token_keys.sign(key, signed.encode()))}"
 
     def verify(self, token: str, audiences: list[str]) -> tuple[User, list[str]] | None:
         """Return the user of a token and the audiences for which it is valid, or None for an unknown token.
@@ -109,19 +123,23 @@ class ServiceAccountTokens:
             )
 
     def _decode_claims(self, token: str) -> dict[str, Any] | None:
-        """Return the JWT claims of a token, or None if this server did not sign the token."""
-        from cryptography.exceptions import InvalidSignature
+        """Return the JWT claims of a token, or None if the token has another issuer or no signature of our keys."""
+        from fairlead.server.authentication import token_keys
 
         signed, _, signature = token.rpartition(".")
         _, dot, payload = signed.partition(".")
         if not dot:
             return None
         try:
-            self._signing_key.public_key().verify(_decode_base64(signature), signed.encode())
-        except (InvalidSignature, binascii.Error, ValueError):
+            keys = [self._signing_key.public_key(), *self._verification_keys]
+            if not token_keys.verify(keys, _decode_base64(signature), signed.encode()):
+                return None
+            claims = msgspec.json.decode(_decode_base64(payload), type=dict[str, Any])
+        except (binascii.Error, ValueError):
             return None
-        claims: dict[str, Any] = msgspec.json.decode(_decode_base64(payload))
-        return claims
+        # Another program may sign with the same key. Only tokens with these claims are ours.
+        is_ours = claims.get("iss") in self.issuers and claims.keys() >= {"aud", "exp", "nbf", "sub", "jti"}
+        return claims if is_ours and isinstance(claims.get("kubernetes.io"), dict) else None
 
 
 def _encode_base64(data: bytes) -> str:

@@ -7,6 +7,7 @@ without a task or a queue.
 import asyncio
 import ipaddress
 from email.utils import formatdate
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from fairlead.server.errors.statuses import too_large
@@ -47,7 +48,15 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-async def listen(server: "Server", host: str, port: int, *, tls: bool, client_ca: bytes | None = None) -> Listener:
+async def listen(
+    server: "Server",
+    host: str,
+    port: int,
+    *,
+    tls: bool,
+    client_ca: bytes | None = None,
+    certificate: tuple[Path, Path] | None = None,
+) -> Listener:
     """Listen on an address and return the Listener. An address that is not loopback needs TLS and a token.
 
     A client certificate signed by `client_ca` (PEM) authenticates its holder; any other one ends the TLS handshake.
@@ -59,10 +68,7 @@ async def listen(server: "Server", host: str, port: int, *, tls: bool, client_ca
     ca: bytes | None = None
     context = None
     if tls:
-        hosts = list(dict.fromkeys([host, "127.0.0.1", "::1", "localhost"]))
-        now = server.world.clock.now()
-        authority = server.load_secret("ca", lambda: certificates.create_authority(now))
-        identity = certificates.create_identity(hosts, now, authority)
+        identity = certificates.load_identity(*certificate) if certificate else _create_identity(server, host)
         ca, context = identity.ca, identity.context
         if client_ca:
             certificates.trust_clients(context, client_ca)
@@ -72,6 +78,14 @@ async def listen(server: "Server", host: str, port: int, *, tls: bool, client_ca
     bound_port = sockets.sockets[0].getsockname()[1]
     url_host = f"[{host}]" if ":" in host else host
     return Listener(f"{'https' if tls else 'http'}://{url_host}:{bound_port}", ca, connections, sockets)
+
+
+def _create_identity(server: "Server", host: str) -> certificates.Identity:
+    """Create a certificate for `host` and the names of loopback, signed by the authority in the server's secrets."""
+    hosts = list(dict.fromkeys([host, "127.0.0.1", "::1", "localhost"]))
+    now = server.world.clock.now()
+    authority = server.load_secret("ca", lambda: certificates.create_authority(now))
+    return certificates.create_identity(hosts, now, authority)
 
 
 class Connections:

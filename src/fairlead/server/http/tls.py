@@ -66,6 +66,20 @@ def create_identity(hosts: list[str], now: float, authority: bytes) -> Identity:
     return Identity(context, ca.public_bytes(serialization.Encoding.PEM))
 
 
+def load_identity(certificate: Path, key: Path) -> Identity:
+    """Return the identity whose certificate and key are in PEM files. Clients must trust the signer or the certificate.
+
+    Raises ValueError if the files are not a certificate and its key, and OSError if one cannot be read.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        reason = error.reason or error
+        raise ValueError(f"{certificate} and {key} are not a certificate and its key in PEM format: {reason}") from None
+    return Identity(context, certificate.read_bytes())
+
+
 def trust_clients(context: ssl.SSLContext, ca: bytes) -> None:
     """Make the TLS context ask clients for a certificate and accept those signed by `ca` (PEM).
 

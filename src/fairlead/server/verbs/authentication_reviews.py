@@ -4,7 +4,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from fairlead.api.times import rfc3339
-from fairlead.server.authentication.authenticator import AUDIENCES
 from fairlead.server.authentication.service_account_tokens import InvalidToken
 from fairlead.server.errors import field_errors
 from fairlead.server.errors.statuses import bad_request, invalid_kind, not_found, status_error
@@ -32,7 +31,7 @@ def review_token(server: "Server", request: Request, route: Route) -> Response:
         raise bad_request("token is required for TokenReview in authentication")
     status: Object = {"user": {}}
     try:
-        verified = server.authenticator.review(token, spec.get("audiences") or AUDIENCES)
+        verified = server.authenticator.review(token, spec.get("audiences") or server.authenticator.audiences)
     except InvalidToken as reason:
         status["error"] = f"[invalid bearer token, {reason}]"
     else:
@@ -74,7 +73,7 @@ def request_token(server: "Server", request: Request, route: Route) -> Response:
         message = f'Operation cannot be fulfilled on TokenRequest.{GROUP} "{route.name}": {problem}'
         details = {"name": route.name, "group": GROUP, "kind": "TokenRequest"}
         raise status_error(409, "Conflict", message, details)
-    audiences, seconds = spec.get("audiences") or AUDIENCES, spec["expirationSeconds"]
+    audiences, seconds = spec.get("audiences") or server.authenticator.audiences, spec["expirationSeconds"]
     if seconds < _SHORTEST or seconds > _LONGEST:
         limit = "less than 10 minutes" if seconds < _SHORTEST else "larger than 2^32 seconds"
         errors = [field_errors.invalid("spec.expirationSeconds", seconds, f"may not specify a duration {limit}")]
