@@ -37,8 +37,8 @@ async def get(port, path):
     """Send one GET over a plain socket, so that the process contains no client library except the measured one."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"GET {path} HTTP/1.1\r\n\r\n".encode())
-    head = await reader.readuntil(b"\r\n\r\n")
-    length = int(head.lower().split(b"content-length:")[1].split()[0])
+    response_head = await reader.readuntil(b"\r\n\r\n")
+    length = int(response_head.lower().split(b"content-length:")[1].split()[0])
     body = await reader.readexactly(length)
     writer.close()
     return json.loads(body)
@@ -84,15 +84,15 @@ async def contest(name, port, objects, event_count, timed):
     result["peak MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3 - before / 1e6
     while not (await get(port, "/watchers"))["count"]:  # noqa: ASYNC110 - another process
         await asyncio.sleep(0.05)
-    sent, batch = 0, min(BATCH, objects)  # an operator may take two changes of one object together
+    sent_count, batch = 0, min(BATCH, objects)  # an operator may take two changes of one object together
     started, cpu_start = time.perf_counter(), time.process_time()
-    while sent < event_count and time.perf_counter() - started < SECONDS:
+    while sent_count < event_count and time.perf_counter() - started < SECONDS:
         all_received = counter.expect(batch)
         await get(port, f"/events?count={batch}")
         await all_received
-        sent += batch
-    result["events/s"] = sent / (time.perf_counter() - started)
-    result["event CPU µs"] = (time.process_time() - cpu_start) / sent * 1e6
+        sent_count += batch
+    result["events/s"] = sent_count / (time.perf_counter() - started)
+    result["event CPU µs"] = (time.process_time() - cpu_start) / sent_count * 1e6
     all_received = counter.expect(timed, timed=True)
     await get(port, f"/events?count={timed}&rate={LATENCY_RATE}")
     await all_received
@@ -237,7 +237,7 @@ def main():
     # A peer takes minutes, and is further away than the noise: once is enough for it.
     repeated_names = [name for name in names if name in OURS] * (options.rounds - 1)
     last = ["overhead"] if "ours" in names and not options.latency else []
-    results, part = {}, bool(options.only or options.latency)
+    results, is_partial = {}, bool(options.only or options.latency)
     feeder = subprocess.Popen(
         [sys.executable, HERE / "feeder.py", str(options.objects)], stdout=subprocess.PIPE, text=True
     )
@@ -252,19 +252,19 @@ def main():
             print(name, printed_figures, file=sys.stderr, flush=True)
             if options.save:
                 about = {} if options.latency else {"objects": options.objects, "versions": read_peer_versions()}
-                recording.save("clients", {**about, "rows": {name: results[name]}}, partial=part)
+                recording.save("clients", {**about, "rows": {name: results[name]}}, partial=is_partial)
     finally:
         feeder.terminate()
         feeder.wait()
     decoded = {} if options.latency else measure_decoding()
     if options.save and len(decoded) == 2:
-        recording.save("clients", {"decoding µs": decoded}, partial=part)
+        recording.save("clients", {"decoding µs": decoded}, partial=is_partial)
     report(options, results, decoded)
 
 
 def report(options, results, decoded):
     print(f"{options.objects} objects of {len(compact(pod(1))) / 1024:.1f} KiB\n")
-    beside = results.pop("overhead", None)
+    overhead = results.pop("overhead", None)
     rows = dict.fromkeys(row for result in results.values() for row in result if row not in ("keeps", "failed"))
     print(f"{'':14}" + "".join(f"{name:>14.14}" for name in results))
     for row in rows:
@@ -280,11 +280,11 @@ def report(options, results, decoded):
             if "orjson" in decoded
             else "and no orjson to compare with: run `make bench-peers`"
         )
-    if beside and not beside["failed"]:
+    if overhead and not overhead["failed"]:
         print(
-            f"\nsteady memory is {results['ours']['steady MB'] / beside['JSON held MB']:.2f}× the JSON held; ", end=""
+            f"\nsteady memory is {results['ours']['steady MB'] / overhead['JSON held MB']:.2f}× the JSON held; ", end=""
         )
-        print(f"an object costs {beside['overhead B']:.0f} bytes beside its JSON")
+        print(f"an object costs {overhead['overhead B']:.0f} bytes beside its JSON")
 
 
 if __name__ == "__main__":

@@ -32,11 +32,13 @@ def serve(sending):
             self.transport = transport
 
         def data_received(self, data):
-            for head in data.split(b"\r\n\r\n")[:-1]:
-                path = head.split(b" ", 2)[1]
+            for request_head in data.split(b"\r\n\r\n")[:-1]:
+                path = request_head.split(b" ", 2)[1]
                 body = json.dumps(DISCOVERY).encode() if b"/namespaces/" not in path else BODY
-                head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-                self.transport.write(head.encode() + body)
+                request_head = (
+                    f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+                )
+                self.transport.write(request_head.encode() + body)
 
     async def main():
         server = await asyncio.get_running_loop().create_server(Trivial, "127.0.0.1", 0)

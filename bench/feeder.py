@@ -126,21 +126,21 @@ class Feeder(asyncio.Protocol):
     def data_received(self, data):
         self.buffer += data
         while b"\r\n\r\n" in self.buffer:
-            head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
-            aggregated = b"apidiscovery.k8s.io" in head
-            asyncio.get_running_loop().create_task(self.answer(head.split(b" ", 2)[1].decode(), aggregated))
+            request_head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
+            aggregated = b"apidiscovery.k8s.io" in request_head
+            asyncio.get_running_loop().create_task(self.answer(request_head.split(b" ", 2)[1].decode(), aggregated))
 
     def send(self, status, body):
-        head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        self.transport.write(head.encode() + body)
+        response_head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        self.transport.write(response_head.encode() + body)
 
-    def chunk(self, data):
-        self.transport.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+    def chunk(self, chunk_bytes):
+        self.transport.write(f"{len(chunk_bytes):x}\r\n".encode() + chunk_bytes + b"\r\n")
 
     async def answer(self, path, aggregated):
         path, _, query = path.partition("?")
         path = path.rstrip("/")
-        options = dict(part.split("=", 1) for part in query.split("&") if part)
+        options = dict(pair.split("=", 1) for pair in query.split("&") if pair)
         if path in DISCOVERY:
             self.send("200 OK", compact(AGGREGATED if aggregated and path == "/api" else DISCOVERY[path]))
         elif path == "/watchers":
@@ -172,21 +172,21 @@ class Feeder(asyncio.Protocol):
         return compact({"type": "BOOKMARK", "object": {"kind": "Pod", "apiVersion": "v1", "metadata": meta}}) + b"\n"
 
     def page(self, limit, start):
-        part = self.templates[start : start + limit] if limit else self.templates
+        page_templates = self.templates[start : start + limit] if limit else self.templates
         meta = {"resourceVersion": str(Feeder.version)}
         if limit and start + limit < len(self.templates):
             meta |= {"continue": str(start + limit), "remainingItemCount": len(self.templates) - start - limit}
-        items = b",".join(b"{" + before + b"1" + after for before, after in part)
+        items = b",".join(b"{" + before + b"1" + after for before, after in page_templates)
         self.send(
             "200 OK", b'{"kind":"PodList","apiVersion":"v1","metadata":' + compact(meta) + b',"items":[' + items + b"]}"
         )
 
     async def frames(self, kind, numbers):
-        head, batch, size = b'{"type":"' + kind + b'","object":{"kind":"Pod","apiVersion":"v1",', [], 0
+        frame_start, batch, size = b'{"type":"' + kind + b'","object":{"kind":"Pod","apiVersion":"v1",', [], 0
         for number in numbers:
             before, after = self.templates[number % len(self.templates)]
             Feeder.version += 1
-            batch += [head, before, str(Feeder.version).encode(), after, b"}\n"]
+            batch += [frame_start, before, str(Feeder.version).encode(), after, b"}\n"]
             size += len(before) + len(after)
             if size > 2**18:
                 self.chunk(b"".join(batch))

@@ -33,14 +33,14 @@ class Connection:
         self.head = f"Host: bench\r\nAuthorization: Bearer {served.token}\r\n"
 
     def send(self, method, path, body=b"", media="application/json"):
-        head = f"{method} {path} HTTP/1.1\r\n{self.head}Content-Type: {media}\r\nContent-Length: {len(body)}"
-        self.socket.sendall(head.encode() + b"\r\n\r\n" + body)
+        request_head = f"{method} {path} HTTP/1.1\r\n{self.head}Content-Type: {media}\r\nContent-Length: {len(body)}"
+        self.socket.sendall(request_head.encode() + b"\r\n\r\n" + body)
 
     def answer(self):
         received_bytes = self.until(b"\r\n\r\n")
-        head, _, body = received_bytes.partition(b"\r\n\r\n")
-        assert head.split()[1] in (b"200", b"201"), received_bytes
-        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+        response_head, _, body = received_bytes.partition(b"\r\n\r\n")
+        assert response_head.split()[1] in (b"200", b"201"), received_bytes
+        length = next(line for line in response_head.lower().split(b"\r\n") if line.startswith(b"content-length"))
         remaining = int(length.split(b":")[1]) - len(body)
         while remaining > 0:
             remaining -= len(self.received(remaining))
@@ -93,7 +93,7 @@ def measure_list(served):
             return time.perf_counter() - start, listed_count
 
 
-def watch(served, version, expected, ready, finished_at):
+def watch(served, version, expected, ready_event, finished_at):
     """Run watchers that count events until all events have arrived."""
     selector, counts, last = selectors.DefaultSelector(), {}, {}
     for _ in range(WATCHERS):
@@ -102,7 +102,7 @@ def watch(served, version, expected, ready, finished_at):
         connection.socket.setblocking(False)
         selector.register(connection.socket, selectors.EVENT_READ)
         counts[connection.socket], last[connection.socket] = 0, b""
-    ready.set()
+    ready_event.set()
     remaining = WATCHERS
     while remaining:
         for key, _ in selector.select():
@@ -122,10 +122,12 @@ def watch(served, version, expected, ready, finished_at):
 def measure_events(served, objects, sample):
     """Write objects over one connection. Return the events per second that were delivered to all watchers."""
     version = json.loads(served.send("GET", f"{MAPS}?limit=1"))["metadata"]["resourceVersion"]
-    ready, finished_at = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
-    reader = multiprocessing.Process(target=watch, args=(served, version, sample, ready, finished_at), daemon=True)
+    ready_event, finished_at = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
+    reader = multiprocessing.Process(
+        target=watch, args=(served, version, sample, ready_event, finished_at), daemon=True
+    )
     reader.start()
-    ready.wait(PATIENCE)
+    ready_event.wait(PATIENCE)
     start = time.perf_counter()
     create([Connection(served)], range(objects, objects + sample))
     reader.join(PATIENCE)
@@ -151,7 +153,7 @@ class PrintedFigures(dict):
 
 
 def measured(served, objects):
-    figures, empty = PrintedFigures(served), served.memory()
+    figures, memory_when_empty = PrintedFigures(served), served.memory()
     one_connection, many_connections = [Connection(served)], [Connection(served) for _ in range(SIDE_BY_SIDE)]
     sample = min(SAMPLE, objects // 2)
     figures.rate("creates one at a time", sample, lambda: create(one_connection, range(sample)))
@@ -159,7 +161,7 @@ def measured(served, objects):
     figures.rate("creates eight at a time", len(remaining_indexes), lambda: create(many_connections, remaining_indexes))
     full = served.memory()
     figures.report("memory, MB", full)
-    figures.report("memory per object, kB", (full - empty) / objects * 1024)
+    figures.report("memory per object, kB", (full - memory_when_empty) / objects * 1024)
     before = served.processor()
     seconds, listed_count = measure_list(served)
     assert listed_count == objects

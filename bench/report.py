@@ -32,7 +32,7 @@ def suite(result):
         for failed_count in [row.get("failed", 0)]
     ]
     if len(rows) == 2:
-        ratios = [rows["real"][what] / rows["embedded"][what] for what in ("wall s", "CPU s")]
+        ratios = [rows["real"][measure] / rows["embedded"][measure] for measure in ("wall s", "CPU s")]
         body.append(["ratio", *(f"{ratio:.1f}×" for ratio in ratios), ""])
     intro = f"{describe_run(result)} `{result['part']}`, once with each server."
     return f"{intro}\n\n{table(['', 'wall s', 'CPU s', 'tests'], body)}"
@@ -41,14 +41,14 @@ def suite(result):
 def contention(result):
     rows, writes = result["rows"], result["writes"]
     servers = [name for name in ("embedded", "real") if name in rows]
-    head = [f"{name}{what}" for name in servers for what in (", succeeded", ", requests each")]
+    column_names = [f"{name}{measure}" for name in servers for measure in (", succeeded", ", requests each")]
     tables = {
-        what: table([first, *head], list(_contended([rows[name][what] for name in servers])))
-        for what, first in (("contended", "writers, method"), ("added", "other writers, method"))
+        measure: table([first, *column_names], list(_contended([rows[name][measure] for name in servers])))
+        for measure, first in (("contended", "writers, method"), ("added", "other writers, method"))
     }
     conflicts = "; ".join(
-        f"{what}: " + ", ".join(f"{rows[name]['labelled'][what]['conflicts']} on {name}" for name in servers)
-        for what in rows[servers[0]]["labelled"]
+        f"{measure}: " + ", ".join(f"{rows[name]['labelled'][measure]['conflicts']} on {name}" for name in servers)
+        for measure in rows[servers[0]]["labelled"]
     )
     intro = f"{result['objects']} objects. Another client labels each one between our read and our status write."
     return "\n\n".join(
@@ -72,7 +72,7 @@ def _contended(servers):
 
 def concurrency(result):
     limits = [str(number) for number in result["at once"]]
-    body = [[what, *(f"{seconds:.2f}" for seconds in times)] for what, times in result["rows"].items()]
+    body = [[row_name, *(f"{seconds:.2f}" for seconds in times)] for row_name, times in result["rows"].items()]
     return f"{describe_run(result)} {result['objects']} objects.\n\n{table(['concurrent reconciles', *limits], body)}"
 
 
@@ -92,8 +92,13 @@ def backoff(result):
         [name, *(number(row[column]) for column in columns), str(row["edited"]), str(row["alone"])]
         for name, row in result["rows"].items()
     ]
-    head = ["", *columns, f"passes, edited 100 times per second for {result['seconds']:.0f} s", "passes, not edited"]
-    return f"{describe_run(result)} {result['objects']} objects in error.\n\n{table(head, body)}"
+    column_names = [
+        "",
+        *columns,
+        f"passes, edited 100 times per second for {result['seconds']:.0f} s",
+        "passes, not edited",
+    ]
+    return f"{describe_run(result)} {result['objects']} objects in error.\n\n{table(column_names, body)}"
 
 
 SECTIONS = {
@@ -116,13 +121,13 @@ def main():
     text, incomplete = PAGE.read_text(), []
     for name, section in SECTIONS.items():
         first, last = f"<!-- bench {name} -->", f"<!-- /bench {name} -->"
-        before, _, rest = text.partition(first)
+        before, _, after_marker = text.partition(first)
         plots.clear()
         try:
             if not (result := recording.load(name)):
                 continue
             body = section(result)
-            text = f"{before}{first}\n\n{body}\n\n{last}{rest[rest.index(last) + len(last) :]}"
+            text = f"{before}{first}\n\n{body}\n\n{last}{after_marker[after_marker.index(last) + len(last) :]}"
         except (
             ArithmeticError,
             LookupError,

@@ -46,14 +46,14 @@ async def main(objects):
     for number in range(objects):
         await client.create(Greeting(f"hello-{number}", "default", spec={"who": "world", "turn": 0}))
     op = fl.Operator("bench")
-    passes, seen = [], {}
+    passes, reached_by_turn = [], {}
 
     @op.reconcile(Greeting, owns=[fl.ConfigMap])
     async def greet(obj, ctx):
         passes.append(obj.name)
-        if obj.spec["turn"] in seen:
-            seen[obj.spec["turn"]].set_result(time.perf_counter())
-            del seen[obj.spec["turn"]]
+        if obj.spec["turn"] in reached_by_turn:
+            reached_by_turn[obj.spec["turn"]].set_result(time.perf_counter())
+            del reached_by_turn[obj.spec["turn"]]
         await ctx.apply(fl.ConfigMap(obj.name, data={"text": f"Hello, {obj.spec['who']}"}))
 
     async with op.running(transport, world) as running:
@@ -75,12 +75,12 @@ async def main(objects):
 
         delays = []
         for round_number in range(1, EVENTS + 1):
-            seen[round_number] = asyncio.get_running_loop().create_future()
-            sent = time.perf_counter()
-            reached = seen[round_number]
+            reached_by_turn[round_number] = asyncio.get_running_loop().create_future()
+            sent_at = time.perf_counter()
+            reached = reached_by_turn[round_number]
             name = f"hello-{round_number % objects}"
             await client.patch(Greeting, name, "default", {"spec": {"turn": round_number}}, type=PatchType.MERGE)
-            delays.append((await reached - sent) * 1e3)
+            delays.append((await reached - sent_at) * 1e3)
             await running.wait_until_idle()
         delays.sort()
         p50, p99 = delays[len(delays) // 2], delays[int(len(delays) * 0.99)]

@@ -93,9 +93,9 @@ def measure_start(code):
 
 
 def start_up():
-    ready = "s = time.perf_counter(); Server(World()); print(time.perf_counter() - s)"
+    start_program = "s = time.perf_counter(); Server(World()); print(time.perf_counter() - s)"
     imports = "from fairlead.api.world import World; from fairlead.server.app import Server"
-    inside = measure_start(f"import time; {imports}; {ready}")
+    inside = measure_start(f"import time; {imports}; {start_program}")
     print(f"ready in-process in {inside:.0f} ms (under 50)")
     times, before = [], resource.getrusage(resource.RUSAGE_CHILDREN)
     for _ in range(STARTS):

@@ -41,14 +41,14 @@ def write(connections, verb, indexes, round_number):
     requests = [
         (MAPS + path.format(name=f"c{n:06}"), json.dumps(body(verb, n, round_number)).encode()) for n in indexes
     ]
-    sent, started_at = [], time.perf_counter()
+    used_connections, started_at = [], time.perf_counter()
     for full_path, content in requests:
-        connection = connections[len(sent) % len(connections)]
-        if len(sent) >= len(connections):
+        connection = connections[len(used_connections) % len(connections)]
+        if len(used_connections) >= len(connections):
             connection.answer()
         connection.send(method, full_path, content, media)
-        sent.append(connection)
-    for connection in sent[-len(connections) :]:
+        used_connections.append(connection)
+    for connection in used_connections[-len(connections) :]:
         connection.answer()
     return time.perf_counter() - started_at
 
@@ -124,10 +124,10 @@ def main():
     if reason:
         print(f"the real pair is left out: {reason}")
     for name, start in {"embedded": embedded, **({} if reason else {"real": RealServer})}.items():
-        ready, server, stack = measure_start(start, times)
+        seconds_to_ready, server, stack = measure_start(start, times)
         with stack:
             served = server if name == "embedded" else RunningServer.of(server)
-            figures = {"ready s": ready, **measured(served, objects, writes, events)}
+            figures = {"ready s": seconds_to_ready, **measured(served, objects, writes, events)}
         print(f"{name}\n{json.dumps(figures, indent=1)}", flush=True)
         if options.save:
             recording.save("servers", {"objects": objects, "version": VERSION, "rows": {name: figures}})

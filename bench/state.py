@@ -65,13 +65,13 @@ def main(directory, objects):
                 rate, median, percentile_99 = asyncio.run(create(server, writers, 2000, "bench"))
                 server.close()
                 print(f"{writers:8} {name:12} {rate:9.0f} {median:10.2f} {percentile_99:8.2f}")
-        data = folder / "restart"
-        server = Server(data=data)
+        data_directory = folder / "restart"
+        server = Server(data=data_directory)
         asyncio.run(create(server, 128, objects, "kept"))
         server.close()
-        size = sum(path.stat().st_size for path in data.iterdir()) / 1e6
+        size = sum(path.stat().st_size for path in data_directory.iterdir()) / 1e6
         started_at = time.perf_counter()
-        Server(data=data).close()
+        Server(data=data_directory).close()
         print(
             f"\na restart with {objects} objects: {time.perf_counter() - started_at:.2f} s, {size:.1f} MB on the disk"
         )

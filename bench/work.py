@@ -105,9 +105,9 @@ class Audit:
         self.file.close()
 
     def read(self):
-        for part in self.file:
-            self.begun += part
-            if not part.endswith("\n"):
+        for line in self.file:
+            self.begun += line
+            if not line.endswith("\n"):
                 break  # the server is at it
             event, self.begun = json.loads(self.begun), ""
             agent, object_reference = event.get("userAgent", ""), event.get("objectRef")
@@ -277,8 +277,8 @@ async def work(served, audit, command, namespace, count):
             await client.delete(fl.ConfigMap, name, namespace, uid=uid)
             foreign.acknowledged.pop((fl.ConfigMap, name))
         await phase("child deleted", count)
-        back = await client.list(fl.ConfigMap, namespace)
-        result["children that came back"] = sum(obj.name in names for obj in back.items)
+        listed_maps = await client.list(fl.ConfigMap, namespace)
+        result["children that came back"] = sum(obj.name in names for obj in listed_maps.items)
 
         singly = [f"single-{number}" for number in range(20)]
         durations = []
@@ -372,7 +372,7 @@ def main():
     parser.add_argument("--server", choices=["embedded", "real"], help="one of them")
     parser.add_argument("--save", action="store_true", help="keep the figures for docs/benchmarks.md")
     options = parser.parse_args()
-    part = bool(options.only or options.server)
+    is_partial = bool(options.only or options.server)
     chosen, absent = programs(tuple(options.only or [""]))
     kinds = [options.server] if options.server else ["embedded", "real"]
     if "real" in kinds and (reason := missing()):
@@ -383,7 +383,7 @@ def main():
             print(f"{kind}: {name} is not run: {reason}", flush=True)
             if options.save:
                 recording.save(
-                    "work", {"pages": options.pages, "rows": {kind: {name: {"absent": reason}}}}, partial=part
+                    "work", {"pages": options.pages, "rows": {kind: {name: {"absent": reason}}}}, partial=is_partial
                 )
         for number, (name, command) in enumerate(chosen.items()):
             with server(kind) as (served, path):  # a fresh one each, so that none works in another's litter
@@ -399,7 +399,7 @@ def main():
                     result = {"failed": f"{type(error).__name__} {error}".strip()}
             print(f"{kind}: {name}\n{json.dumps(result, indent=1)}", flush=True)
             if options.save:
-                recording.save("work", {"pages": options.pages, "rows": {kind: {name: result}}}, partial=part)
+                recording.save("work", {"pages": options.pages, "rows": {kind: {name: result}}}, partial=is_partial)
 
 
 if __name__ == "__main__":

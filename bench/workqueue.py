@@ -13,7 +13,7 @@ KEYS, ROUNDS = 1_000, 50
 async def main():
     queue = Queue(World(), lane=lambda key: key[0])
     keys = [("controller", "namespace", f"name-{number}") for number in range(KEYS)]
-    adds, turns, coalesced = [], [], []
+    adds, turn_times, coalesced = [], [], []
     for _ in range(ROUNDS):
         start = time.perf_counter()
         for key in keys:
@@ -27,8 +27,8 @@ async def main():
         end = time.perf_counter()
         adds.append(added - start)
         coalesced.append(second_start - added)
-        turns.append(end - second_start)
-    for name, times in (("add", adds), ("add, coalesced", coalesced), ("get and done", turns)):
+        turn_times.append(end - second_start)
+    for name, times in (("add", adds), ("add, coalesced", coalesced), ("get and done", turn_times)):
         print(f"{name:16} {statistics.median(times) / KEYS * 1e6:6.2f} µs a key")
 
 

@@ -138,7 +138,7 @@ def render_hazard(hazard: Hazard) -> str:
 
 
 def _prevented_by(hazard: Hazard) -> str:
-    return ", ".join(f"`{part}`" for part in hazard.prevented_by) or "–"
+    return ", ".join(f"`{discipline}`" for discipline in hazard.prevented_by) or "–"
 
 
 def write_pages(folder: Path) -> None:

@@ -66,12 +66,12 @@ def main():
 
 def count(site, findings, tables, above_info, is_verbose):
     code = site["rule"].partition("-")[0]
-    near = [f for f in findings if f.file == site["file"] and abs(f.line - site["line"]) <= NEAR]
-    same = [f for f in near if f.rule.code == code]
+    nearby_findings = [f for f in findings if f.file == site["file"] and abs(f.line - site["line"]) <= NEAR]
+    same = [f for f in nearby_findings if f.rule.code == code]
     table = tables[code]
     verdict = site["verdict"]
     if verdict in BENIGN:
-        warned = [f for f in (same if code.startswith("W") else near) if f.level == "warn"]
+        warned = [f for f in (same if code.startswith("W") else nearby_findings) if f.level == "warn"]
         if warned:
             above_info.append(site)
             table["wrong"] += 1
@@ -85,21 +85,21 @@ def count(site, findings, tables, above_info, is_verbose):
         table[f"{kind} found"] += bool(same)
         table["warned"] += any(f.level == "warn" for f in same)
         if not same and is_verbose:
-            others = sorted({f.rule.code for f in near})
+            nearby_codes = sorted({f.rule.code for f in nearby_findings})
             print(
                 "MISSED",
                 site["repo"],
                 f"{site['file']}:{site['line']}",
                 site["rule"],
                 verdict,
-                others,
+                nearby_codes,
                 "|",
                 site["why"],
             )
 
 
-def ratio(part, whole):
-    return f"{part / whole:.2f}" if whole else "-"
+def ratio(count, whole):
+    return f"{count / whole:.2f}" if whole else "-"
 
 
 def show(tables, above_info):
@@ -115,8 +115,8 @@ def show(tables, above_info):
     groups = {"W101": ("W101",), "W2xx": tuple(c for c in tables if c.startswith("W2")), "W301+W302": ("W301", "W302")}
     for name, codes in groups.items():
         true = sum(tables[c]["true"] for c in codes)
-        found = sum(tables[c]["true found"] for c in codes)
-        print(f"recall {name}: {ratio(found, true)} ({found} of {true})")
+        found_count = sum(tables[c]["true found"] for c in codes)
+        print(f"recall {name}: {ratio(found_count, true)} ({found_count} of {true})")
     right, wrong = total["warned"], total["wrong"]
     print(f"precision of warnings: {ratio(right, right + wrong)} ({right} right, {wrong} wrong)")
     print(f"judged benign and reported above info: {len(above_info)}")

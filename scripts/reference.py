@@ -124,7 +124,7 @@ def _describe(command: click.Command, path: str) -> list[str]:
         if isinstance(option, click.Option):
             record = option.get_help_record(context)
             assert record is not None
-            names, meaning = (_cell(part) for part in record)
+            names, meaning = (_cell(cell) for cell in record)
             lines.append(f"| `{names}` | `{option.envvar}` | {meaning} |")
     return lines
 
@@ -172,7 +172,7 @@ def metrics_page() -> str:
     ]
     registry = Metrics().registry
     collectors = {collector for collector in registry._collector_to_names if hasattr(collector, "_labelnames")}  # noqa: SLF001
-    for collector in sorted(collectors, key=lambda each: each._name):  # noqa: SLF001
+    for collector in sorted(collectors, key=lambda item: item._name):  # noqa: SLF001
         (family,) = collector.describe() or collector.collect()
         name = f"{family.name}_total" if family.type == "counter" else family.name
         labels = ", ".join(f"`{label}`" for label in collector._labelnames)  # noqa: SLF001

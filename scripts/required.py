@@ -24,15 +24,15 @@ def get(url, token, path):
 
 
 def main(url, token):
-    known = json.loads((ROOT / "src/fairlead/server/schema/builtin.json").read_text())["types"]
+    builtin_types = json.loads((ROOT / "src/fairlead/server/schema/builtin.json").read_text())["types"]
     required = {}
-    for path, where in get(url, token, "/openapi/v3")["paths"].items():
+    for path, api_document in get(url, token, "/openapi/v3")["paths"].items():
         if path != "api/v1" and not path.startswith("apis/") and "." not in path:
             continue
-        components = get(url, token, where["serverRelativeURL"]).get("components") or {}
+        components = get(url, token, api_document["serverRelativeURL"]).get("components") or {}
         for name, schema in (components.get("schemas") or {}).items():
             short = ".".join(name.split(".")[-3:])
-            if name.startswith("io.k8s.") and short in known and schema.get("required"):
+            if name.startswith("io.k8s.") and short in builtin_types and schema.get("required"):
                 required[short] = schema["required"]
     document = {"notice": NOTICE, "types": dict(sorted(required.items()))}
     TARGET.write_text(json.dumps(document, separators=(",", ":")) + "\n")

@@ -5,8 +5,8 @@ from support import svg_bars
 plots = {}  # plots of the current section by name
 
 
-def table(head, rows):
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+def table(column_names, rows):
+    lines = [column_names, ["---", *["---:"] * (len(column_names) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -19,9 +19,9 @@ def number(value):
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-def with_ratio(value, ours, *, more=False):
+def with_ratio(value, ours, *, is_more_better=False):
     """Format a value and its ratio to fairlead's value."""
-    ratio = ours / value if more else value / ours
+    ratio = ours / value if is_more_better else value / ours
     return f"{number(value)} ({ratio:.1f}×)"
 
 
@@ -43,13 +43,13 @@ def head(names):
     return ["", *names, *(["embedded is better by"] if len(names) == 2 else [])]
 
 
-def compare(what, values, bar=None):
+def compare(row_name, values, goal_ratio=None):
     """Format the values of both servers, and the ratio. A ratio below 1 is marked."""
     cells = [number(value) for value in values]
     if len(values) == 2 and not all(values):
         cells.append("")  # Too small to compare.
     elif len(values) == 2:
-        ratio = values[0] / values[1] if what.endswith("a second") else values[1] / values[0]
-        met = f" (goal {bar}×: {'met' if ratio >= bar else '**missed**'})" if bar else ""
-        cells.append(f"{ratio:.1f}×" + (", **behind**" if ratio < 1 else "") + met)
+        ratio = values[0] / values[1] if row_name.endswith("a second") else values[1] / values[0]
+        verdict = f" (goal {goal_ratio}×: {'met' if ratio >= goal_ratio else '**missed**'})" if goal_ratio else ""
+        cells.append(f"{ratio:.1f}×" + (", **behind**" if ratio < 1 else "") + verdict)
     return cells

@@ -21,49 +21,61 @@ def clients(result):
     rows, versions = result["rows"], result["versions"]
     label = {name: f"{text} {versions.get(name, '')}".strip() for name, text in CLIENTS.items()}
     names = [name for name in CLIENTS if name in rows and not rows[name].get("failed")]
-    ours, whole = rows["ours"], rows["ours_operator"]
+    ours, whole_operator = rows["ours"], rows["ours_operator"]
     body = []
     for name in names:
-        row, ref = rows[name], whole if name in ("kopf", "ours_operator") else ours
+        row, ref = rows[name], whole_operator if name in ("kopf", "ours_operator") else ours
         body.append(
             [
                 label[name],
                 with_ratio(row["sync CPU s"], ref["sync CPU s"]),
                 number(row["steady MB"]),
                 number(row["peak MB"]),
-                with_ratio(1e6 / row["event CPU µs"], 1e6 / ref["event CPU µs"], more=True),
+                with_ratio(1e6 / row["event CPU µs"], 1e6 / ref["event CPU µs"], is_more_better=True),
                 *(number(row[delay]) if delay in row else "" for delay in ("p50 µs", "p99 µs")),
                 number(row["import ms"]),
             ]
         )
     body += [[label[name], f"failed: {rows[name]['failed']}"] + [""] * 6 for name in CLIENTS if failed(rows, name)]
-    head = ["", "first list, CPU s", "steady MB", "peak MB", "events per CPU s", "p50 µs", "p99 µs", "import ms"]
+    column_names = [
+        "",
+        "first list, CPU s",
+        "steady MB",
+        "peak MB",
+        "events per CPU s",
+        "p50 µs",
+        "p99 µs",
+        "import ms",
+    ]
     overhead = rows["overhead"]
     intro = (
         f"{describe_run(result)} {result['objects']:,} Pods of 6 KiB,"
         f" {overhead['JSON held MB']:,.0f} MB of JSON as fairlead stores it."
         " In brackets: the ratio to fairlead's cache (for kopf, which is an operator, to fairlead's operator)."
     )
-    shown = [name for name in names if name != "ours_pages"]
+    shown_names = [name for name in names if name != "ours_pages"]
     return "\n\n".join(
         [
             intro,
             plot(
                 "first-list",
                 f"CPU seconds to load {result['objects']:,} objects",
-                [(label[name], rows[name]["sync CPU s"], f"{rows[name]['sync CPU s']:.1f} s") for name in shown],
+                [(label[name], rows[name]["sync CPU s"], f"{rows[name]['sync CPU s']:.1f} s") for name in shown_names],
             ),
             plot(
                 "memory",
                 f"Megabytes of memory for {result['objects']:,} objects",
-                [(label[n], rows[n]["steady MB"], f"{rows[n]['steady MB']:,.0f}") for n in shown if n != "kopf"],
+                [(label[n], rows[n]["steady MB"], f"{rows[n]['steady MB']:,.0f}") for n in shown_names if n != "kopf"],
             ),
             plot(
                 "events",
                 "Watch events per CPU second",
-                [(label[n], 1e6 / rows[n]["event CPU µs"], f"{1e6 / rows[n]['event CPU µs']:,.0f}") for n in shown],
+                [
+                    (label[n], 1e6 / rows[n]["event CPU µs"], f"{1e6 / rows[n]['event CPU µs']:,.0f}")
+                    for n in shown_names
+                ],
             ),
-            table(head, body),
+            table(column_names, body),
             f"Better than fairlead's cache {better}."
             if (better := describe_better(rows, names))
             else "No client is better than the cache.",
@@ -115,20 +127,26 @@ def goals(rows, decoded):
         ("bytes per object in addition to its JSON", overhead["overhead B"], 600),
     ]
     body = [
-        [what, number(value), f"at most {bar}", "met" if value <= bar else "**missed**"] for what, value, bar in lines
+        [goal_name, number(value), f"at most {goal}", "met" if value <= goal else "**missed**"]
+        for goal_name, value, goal in lines
     ]
     peers = [rows[name] for name in PEERS if name in rows and not failed(rows, name)]
-    for what, row in (("first list", "sync CPU s"), ("events", "event CPU µs")) if caching else ():
+    for goal_name, row in (("first list", "sync CPU s"), ("events", "event CPU µs")) if caching else ():
         factor = min(peer[row] for peer in caching) / ours[row]
         body.append(
             [
-                f"{what}, compared with the best peer with a cache",
+                f"{goal_name}, compared with the best peer with a cache",
                 f"{factor:.1f}×",
                 "at least 5×",
                 "met" if factor >= 5 else "**missed**",
             ]
         )
         body.append(
-            [f"{what}, compared with the best of all peers", f"{min(o[row] for o in peers) / ours[row]:.1f}×", "", ""]
+            [
+                f"{goal_name}, compared with the best of all peers",
+                f"{min(o[row] for o in peers) / ours[row]:.1f}×",
+                "",
+                "",
+            ]
         )
     return [table(["goal", "measured", "limit", ""], body)]

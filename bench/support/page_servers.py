@@ -18,7 +18,7 @@ def servers(result):
         lines[f"write to event, {percentile} ms"] = {n: rows[n]["write to event ms"][percentile] for n in names}
     plain = [row for row, value in rows["embedded"].items() if isinstance(value, float | int)]
     lines |= {row: {n: rows[n][row] for n in names} for row in plain}
-    body = [[what, *compare(what, [values[name] for name in names])] for what, values in lines.items()]
+    body = [[row_name, *compare(row_name, [values[name] for name in names])] for row_name, values in lines.items()]
     wide = ", 16 connections"
     labels = {"embedded": "fairlead serve", "real": "kube-apiserver"}
     bars = [
@@ -41,7 +41,10 @@ def many(result):
     rows = result["rows"]
     names = [name for name in ("embedded", "real") if name in rows]
     goals = {"creates one at a time, a second": 4, "memory, MB": 3}
-    body = [[what, *compare(what, [rows[name][what] for name in names], goals.get(what))] for what in rows["embedded"]]
+    body = [
+        [row_name, *compare(row_name, [rows[name][row_name] for name in names], goals.get(row_name))]
+        for row_name in rows["embedded"]
+    ]
     server = f"kube-apiserver {result['version']} with etcd (no fsync)"
     intro = f"{describe_run(result)} {result['objects']:,} objects; {server}."
     return f"{intro}\n\n{table(head(names), body)}"
@@ -50,7 +53,7 @@ def many(result):
 def wrk(result):
     rows = result["rows"]
     names = [name for name in ("embedded", "real") if name in rows]
-    body = [[what, *compare(what, [rows[name][what] for name in names])] for what in rows["embedded"]]
+    body = [[row_name, *compare(row_name, [rows[name][row_name] for name in names])] for row_name in rows["embedded"]]
     intro = (
         f"{describe_run(result)} kube-apiserver {result['version']} with etcd (no fsync), {result['seconds']} s each."
     )
@@ -61,14 +64,19 @@ def server(result):
     return f"{describe_run(result)}\n\n" + table(
         ["", "measured", "goal", ""],
         [
-            [what, number(value), f"at {'least' if more else 'most'} {bar:,}", _met(value, bar, more)]
-            if bar
-            else [what, number(value), "", ""]
-            for what, (value, bar) in result["rows"].items()
-            for more in [what.endswith("a second")]
+            [
+                row_name,
+                number(value),
+                f"at {'least' if is_more_better else 'most'} {goal:,}",
+                _met(value, goal, is_more_better),
+            ]
+            if goal
+            else [row_name, number(value), "", ""]
+            for row_name, (value, goal) in result["rows"].items()
+            for is_more_better in [row_name.endswith("a second")]
         ],
     )
 
 
-def _met(value, bar, more):
-    return "met" if (value >= bar if more else value <= bar) else "**missed**"
+def _met(value, goal, is_more_better):
+    return "met" if (value >= goal if is_more_better else value <= goal) else "**missed**"

@@ -40,7 +40,7 @@ def work(result):
         "kopf": pinned("../requirements/peers.txt", r"\nkopf==(\S+)"),
         "lightkube": pinned("../requirements/peers.txt", r"\nlightkube==(\S+)"),
     }
-    parts = [intro, "Peers: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "."]
+    page_parts = [intro, "Peers: " + ", ".join(f"{name} {version}" for name, version in versions.items()) + "."]
     for kind, title in (("real", "On a real kube-apiserver"), ("embedded", "On the embedded server")):
         every = result["rows"].get(kind, {})
         rows = {name: row for name, row in every.items() if not row.get("failed") and not row.get("absent")}
@@ -56,7 +56,7 @@ def work(result):
             body.append([f"**{name}**" if name == "fairlead" else name, *requests, str(row["foreign data lost"])])
             body[-1].append(str(row["foreign refused"]))
         body += [[name, describe_missing(row)] + [""] * 8 for name, row in every.items() if name not in rows]
-        head = ["requests", *PHASES.values(), "lost data of the other writer", "409s of the other writer"]
+        column_names = ["requests", *PHASES.values(), "lost data of the other writer", "409s of the other writer"]
         used = [
             [
                 f"**{name}**" if name == "fairlead" else name,
@@ -87,15 +87,15 @@ def work(result):
         bars = [(name, total(row), f"{total(row):,.0f}") for name, row in rows.items()]
         kinds = sorted({kind_ for row in rows.values() for kind_ in verbs(row)})
         split = [[name, *(str(verbs(row)[kind_] or "") for kind_ in kinds)] for name, row in rows.items()]
-        parts += [
+        page_parts += [
             f"### {title}",
             plot(f"requests-{kind}", "Requests for the whole workload", bars),
-            table(head, body),
+            table(column_names, body),
             table(["all requests by verb and code", *kinds], split),
             table([*costs, "peak MB", "server's CPU s"], used),
             f"Better than fairlead {summary}." if summary else "No peer is better than fairlead in any of these.",
         ]
-    return "\n\n".join(parts)
+    return "\n\n".join(page_parts)
 
 
 def describe_missing(row):

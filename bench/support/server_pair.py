@@ -39,8 +39,8 @@ class RunningServer:
 
     def send(self, method, path, body=None):
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        data = json.dumps(body).encode() if body is not None else None
-        request = urllib.request.Request(self.url + path, data=data, headers=headers, method=method)
+        encoded_body = json.dumps(body).encode() if body is not None else None
+        request = urllib.request.Request(self.url + path, data=encoded_body, headers=headers, method=method)
         with urllib.request.urlopen(request, context=UNCHECKED) as response:
             return response.read()
 

@@ -38,9 +38,11 @@ def drop_descriptions(node):
 
 
 def download(module, version, checksum):
-    with tempfile.TemporaryDirectory() as empty:
+    with tempfile.TemporaryDirectory() as empty_folder:
         command = ["go", "mod", "download", "-json", f"{module}@{version}"]
-        decoded = json.loads(subprocess.run(command, cwd=empty, check=True, capture_output=True, text=True).stdout)
+        decoded = json.loads(
+            subprocess.run(command, cwd=empty_folder, check=True, capture_output=True, text=True).stdout
+        )
     if decoded["Sum"] != checksum:
         sys.exit(f"{module} {version} has the sum {decoded['Sum']}, not {checksum}: it is not the reviewed version")
     return Path(decoded["Dir"])

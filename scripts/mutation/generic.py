@@ -29,7 +29,7 @@ def changes(text: str) -> Iterator[Change]:
     """Yield every change of a module's text, one at a time."""
     for node in ast.walk(ast.parse(text)):
         for place, new in _replacements(node):
-            start, end = (_offset(text, place, which) for which in ("", "end_"))
+            start, end = (_offset(text, place, prefix) for prefix in ("", "end_"))
             old = " ".join(text[start:end].split())
             yield Change(place.lineno, old, new, text[:start] + new + text[end:])
 
@@ -39,8 +39,8 @@ def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
         case ast.Compare(left=left, ops=[op], comparators=[right]):
             yield node, f"({ast.unparse(left)} {_INVERSE[type(op)]} {ast.unparse(right)})"
         case ast.BoolOp(op=op, values=values):
-            word = " or " if isinstance(op, ast.And) else " and "
-            yield node, "(" + word.join(f"({ast.unparse(value)})" for value in values) + ")"
+            operator_text = " or " if isinstance(op, ast.And) else " and "
+            yield node, "(" + operator_text.join(f"({ast.unparse(value)})" for value in values) + ")"
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             yield node, f"bool({ast.unparse(operand)})"
         case ast.If(test=test) | ast.IfExp(test=test) if not isinstance(test, ast.Compare | ast.BoolOp | ast.UnaryOp):
@@ -51,7 +51,7 @@ def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
             yield node, "break"
 
 
-def _offset(text: str, node: ast.expr | ast.stmt, which: str) -> int:
-    line, column = getattr(node, f"{which}lineno"), getattr(node, f"{which}col_offset")
+def _offset(text: str, node: ast.expr | ast.stmt, prefix: str) -> int:
+    line, column = getattr(node, f"{prefix}lineno"), getattr(node, f"{prefix}col_offset")
     before = text.splitlines(keepends=True)[:line]
     return sum(map(len, before[:-1])) + len(before[-1].encode()[:column].decode())

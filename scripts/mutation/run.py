@@ -164,8 +164,8 @@ def _wait(child: int, timeout: float) -> int | None:
     """Return the exit code of the child, or None after a timeout."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
+        ended_pid, status = os.waitpid(child, os.WNOHANG)
+        if ended_pid:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.02)
     try:
@@ -198,9 +198,11 @@ def run_guards(words: list[str], earlier_rows: dict[str, str]) -> Iterator[tuple
             test = earlier_rows[mutant.guard].split(" | ")[1]
         else:
             test = _format_test(find_failing_test(mutant.file, text, *tests_of(mutant.file)))
-        seen = FOUND[find_failing_test(mutant.file, text, HISTORIES, []) is not None] if has_histories else NOT_RUN
-        print(f"{'NO TEST' if test == NONE else 'tested':8}  {mutant.guard:60}  {test}  {seen}", flush=True)
-        yield mutant.guard, f"| {mutant.guard} | {test} | {seen} |"
+        history_verdict = (
+            FOUND[find_failing_test(mutant.file, text, HISTORIES, []) is not None] if has_histories else NOT_RUN
+        )
+        print(f"{'NO TEST' if test == NONE else 'tested':8}  {mutant.guard:60}  {test}  {history_verdict}", flush=True)
+        yield mutant.guard, f"| {mutant.guard} | {test} | {history_verdict} |"
 
 
 def _format_test(test: str | None) -> str:
@@ -249,11 +251,11 @@ def write_table(table: Path, ran: dict[str, str], score: list[str] | None) -> No
     rows = [row for mutant in MUTANTS if (row := (earlier_rows | ran).get(mutant.guard))]
     tested = sum(NONE not in row for row in rows)
     with_histories = [row for row in rows if not row.endswith(f"| {NOT_RUN} |")]
-    found = sum(row.endswith(f"| {FOUND[True]} |") for row in with_histories)
+    found_count = sum(row.endswith(f"| {FOUND[True]} |") for row in with_histories)
     lines = [HEADING, "| guard | the test that fails without it | random histories |", "|---|---|---|", *rows, ""]
     lines.append(f"{tested} of {len(MUTANTS)} guards have a test that fails without them.")
     if with_histories:
-        lines.append(f"The random histories ran for {len(with_histories)} of them and detect {found}.")
+        lines.append(f"The random histories ran for {len(with_histories)} of them and detect {found_count}.")
     table.write_text("\n".join([*lines, *(earlier_score if score is None else score)]) + "\n")
 
 

@@ -121,7 +121,7 @@ def test_iteration_yields_members_before_paths_below_them():
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "expected_text"),
     [
         (path("spec", "containers", {"name": "x"}, "image"), '.spec.containers[name="x"].image'),
         (path("data", "key"), ".data.key"),
@@ -134,5 +134,5 @@ def test_iteration_yields_members_before_paths_below_them():
         ((value('a"\n\x00é\u200b'),), '[="a\\"\\n\\x00é\\u200b"]'),
     ],
 )
-def test_format_path_matches_conflict_messages(value, shown):
-    assert format_path(value) == shown
+def test_format_path_matches_conflict_messages(value, expected_text):
+    assert format_path(value) == expected_text

@@ -149,7 +149,7 @@ class FakeServer:
 
     # Changes and faults
 
-    def put(self, name, data=0, namespace="n", **metadata):
+    def put(self, name, payload=0, namespace="n", **metadata):
         existing = self.objects.get((namespace, name))
         self.version += 1
         if existing is None:
@@ -163,7 +163,7 @@ class FakeServer:
             "kind": "ConfigMap",
             "apiVersion": "v1",
             "metadata": {**meta, "resourceVersion": f"{self.prefix}{self.version}", **metadata},
-            "data": {"value": str(data)},
+            "data": {"value": str(payload)},
         }
         self.objects[namespace, name] = obj
         self._record_event("MODIFIED" if existing else "ADDED", obj)
@@ -270,8 +270,8 @@ class FakeServer:
         return state
 
     def _is_selected(self, path):
-        parts = path.strip("/").split("/")
-        namespace = parts[3] if "namespaces" in parts else None
+        segments = path.strip("/").split("/")
+        namespace = segments[3] if "namespaces" in segments else None
         return lambda obj: namespace is None or obj["metadata"]["namespace"] == namespace
 
     async def stream(self, request):

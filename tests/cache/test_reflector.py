@@ -150,14 +150,14 @@ def test_an_answer_that_is_not_a_list_never_empties_the_cache(run_on_fake_server
     async def main(world):
         await world.cache.wait_for_sync()
         world.server.failures.extend([{"code": code}] * 3)
-        seen = len(world.changes)
+        change_count_before = len(world.changes)
         world.server.break_watches("410")
         await asyncio.sleep(0.5)
         assert world.server.requests[-1] == "list"
         assert "not what was requested" in world.health.error or f"HTTP {code}" in world.health.error
         assert len(world.view.list()) == OBJECTS
         await asyncio.sleep(200)
-        assert len(world.changes) == seen
+        assert len(world.changes) == change_count_before
         world.assert_converged()
 
     run_on_fake_server(main, serve_initial_events(streams=False))

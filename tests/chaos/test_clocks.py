@@ -55,13 +55,13 @@ async def started_environment():
     yield environment
 
 
-def operator(log, who):
+def operator(log, replica_name):
     op = fl.Operator("tester")
 
     @op.reconcile(Thing)
     async def reconcile(obj, ctx):
-        log.append(who)
-        ctx.status(by=who)
+        log.append(replica_name)
+        ctx.status(by=replica_name)
         raise fl.RequeueAfter(1.0)
 
     return op
@@ -103,8 +103,8 @@ async def test_candidate_with_a_clock_a_day_ahead_waits_on_each_server(api):
     assert set(log) == {"holder"}
 
 
-@pytest.mark.parametrize("whose", ["holder", "candidate", "server"])
-def test_clock_jumps_do_not_lose_the_lease(whose):
+@pytest.mark.parametrize("jumping_clock", ["holder", "candidate", "server"])
+def test_clock_jumps_do_not_lose_the_lease(jumping_clock):
     async def test(environment):
         log, worlds = [], {"holder": environment.world(), "candidate": environment.world()}
         clocks = {name: world.clock for name, world in worlds.items()} | {"server": environment.server_clock}
@@ -116,7 +116,7 @@ def test_clock_jumps_do_not_lose_the_lease(whose):
                 environment.server.transport(), worlds["candidate"], lease_namespace="default"
             ) as candidate:
                 for jump in JUMPS * 4:
-                    clocks[whose].ahead += jump
+                    clocks[jumping_clock].ahead += jump
                     await asyncio.sleep(7)
                     assert candidate.lease.seconds_left() <= 0 < holder.lease.seconds_left()
                 before = len(log)

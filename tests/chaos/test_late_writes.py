@@ -25,12 +25,12 @@ class TimingTransport:
         self._inner, self._clock, self.writes = inner, clock, []
 
     async def request(self, request):
-        sent = self._clock.monotonic()
+        sent_at = self._clock.monotonic()
         try:
             return await self._inner.request(request)
         finally:
             if request.method != "GET":
-                self.writes.append((request.path.rsplit("/", 1)[-1], sent, self._clock.monotonic()))
+                self.writes.append((request.path.rsplit("/", 1)[-1], sent_at, self._clock.monotonic()))
 
     async def stream(self, request):
         return await self._inner.stream(request)
@@ -41,12 +41,12 @@ class TimingTransport:
 def test_requests_held_past_the_lease_stay_within_the_stated_bound():
     """Tests a renewal and a status write that take a minute, while a successor becomes the leader."""
 
-    def operator(who):
+    def operator(replica_name):
         op = fl.Operator("tester")
 
         @op.reconcile(Thing)
         async def reconcile(obj, ctx):
-            ctx.status(by=who, turn=obj.spec["turn"])
+            ctx.status(by=replica_name, turn=obj.spec["turn"])
 
         return op
 
@@ -64,7 +64,7 @@ def test_requests_held_past_the_lease_stay_within_the_stated_bound():
             held_fault = server.inject(
                 Plan([Fault(hold=60, verb=("update", "patch"), kind=("Lease", "Thing"), user_agent="tester*")])
             )
-            renewed = max(sent for name, sent, _ in first.writes if name == "tester")
+            renewed = max(sent_at for name, sent_at, _ in first.writes if name == "tester")
             await client.patch(Thing, "thing", "default", {"spec": {"turn": 1}}, type=PatchType.MERGE)
             with pytest.raises(LeaseLost):
                 await leading
@@ -74,7 +74,9 @@ def test_requests_held_past_the_lease_stay_within_the_stated_bound():
             assert all(known_at <= renewed + 10 + 0.01 for _, _, known_at in first.writes), (
                 "nothing is waited for longer"
             )
-            assert any(name == "status" and sent > renewed for name, sent, _ in first.writes), "one was on its way"
+            assert any(name == "status" and sent_at > renewed for name, sent_at, _ in first.writes), (
+                "one was on its way"
+            )
             while standby.lease.seconds_left() <= 0:  # noqa: ASYNC110 - the test measures the moment
                 await asyncio.sleep(0.05)
             assert world.clock.monotonic() >= renewed + 15

@@ -135,12 +135,14 @@ def test_operator_continues_after_its_server_was_killed_and_restarted(server_und
             assert running.failures == {}
             assert running.readiness_problems().keys() <= {"loop"}  # An overloaded machine may block the loop.
             assert cleaned_names == ["t1"]
-            turns = {"t0": 2, "t2": 1, "t3": 1, "t4": 1, "t5": 3}
+            edits_by_name = {"t0": 2, "t2": 1, "t3": 1, "t4": 1, "t5": 3}
             things = {thing.name: thing for thing in (await client.list(Thing, "default")).items}
-            assert {name: thing.status["turn"] for name, thing in things.items()} == turns
-            owned = [child for child in (await client.list(fl.ConfigMap, "default")).items if child.name in turns]
+            assert {name: thing.status["turn"] for name, thing in things.items()} == edits_by_name
+            owned = [
+                child for child in (await client.list(fl.ConfigMap, "default")).items if child.name in edits_by_name
+            ]
             assert {child.name: child["data"]["turn"] for child in owned} == {
-                name: str(round_number) for name, round_number in turns.items()
+                name: str(round_number) for name, round_number in edits_by_name.items()
             }
 
     server_under_test.run(test)

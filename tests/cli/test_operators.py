@@ -21,8 +21,17 @@ BAD = {
 }
 
 
-def run(system, *more):
-    command = [sys.executable, "-m", "fairlead", "run", f"fairlead_operators.{system}", "--embedded", "--once", *more]
+def run(system, *options):
+    command = [
+        sys.executable,
+        "-m",
+        "fairlead",
+        "run",
+        f"fairlead_operators.{system}",
+        "--embedded",
+        "--once",
+        *options,
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=110)
 
 

@@ -80,10 +80,10 @@ def test_every_pair_of_options_works_or_names_the_remedy(invoke):
     rejected = {}
     arguments = uses()
     for first, second in itertools.combinations(arguments, 2):
-        done = invoke(*arguments[first], *arguments[second])
-        if done.exit_code:
-            assert done.exit_code == 2, (first, second, done.output)
-            rejected[first, second] = done.output
+        completed = invoke(*arguments[first], *arguments[second])
+        if completed.exit_code:
+            assert completed.exit_code == 2, (first, second, completed.output)
+            rejected[first, second] = completed.output
     assert rejected.keys() == REJECTED.keys()
     for pair, remedy in REJECTED.items():
         assert remedy in rejected[pair]
@@ -100,9 +100,9 @@ def test_every_pair_of_options_works_or_names_the_remedy(invoke):
     ],
 )
 def test_an_option_that_cannot_work_alone_names_the_remedy(invoke, arguments, message):
-    done = invoke(*arguments)
-    assert done.exit_code == 2
-    assert message in done.output
+    completed = invoke(*arguments)
+    assert completed.exit_code == 2
+    assert message in completed.output
 
 
 OPERATOR = """

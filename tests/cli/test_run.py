@@ -111,8 +111,10 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistake_in_user_code_is_reported_at_its_line_without_a_traceback(write, thing, mistake):
     code, line, remedy = MISTAKES[mistake]
-    head = 'import fairlead as fl\nop = fl.Operator("wrong")\nThing = fl.kind("run.example.com/v1", "Thing")\n\n'
-    completed = fairlead("run", write("wrong.py", head + code), "--embedded", "--once", "--apply", thing)
+    program_start = (
+        'import fairlead as fl\nop = fl.Operator("wrong")\nThing = fl.kind("run.example.com/v1", "Thing")\n\n'
+    )
+    completed = fairlead("run", write("wrong.py", program_start + code), "--embedded", "--once", "--apply", thing)
     assert completed.returncode != 0
     assert f"wrong.py:{line}: " in completed.stderr or f"wrong.py, line {line}: " in completed.stderr, completed.stderr
     assert remedy in completed.stderr
@@ -326,14 +328,14 @@ def enable_ctrl_c():
 
 
 def test_fail_on_change_exits_with_1_only_if_something_would_change(write):
-    head = 'import fairlead as fl\nop = fl.Operator("quiet")\nThing = fl.kind("run.example.com/v1", "Thing")\n'
-    quiet = write("quiet.py", f"{head}@op.reconcile(Thing)\nasync def run(obj, ctx): ...")
-    done = fairlead("run", quiet, "--embedded", "--once", "--dry-run", "--fail-on-change")
-    assert (done.returncode, done.stdout) == (0, "no objects would change\n"), done.stderr
+    program_start = 'import fairlead as fl\nop = fl.Operator("quiet")\nThing = fl.kind("run.example.com/v1", "Thing")\n'
+    quiet = write("quiet.py", f"{program_start}@op.reconcile(Thing)\nasync def run(obj, ctx): ...")
+    completed = fairlead("run", quiet, "--embedded", "--once", "--dry-run", "--fail-on-change")
+    assert (completed.returncode, completed.stdout) == (0, "no objects would change\n"), completed.stderr
     arguments = ("run", EXAMPLES / "greeter.py", "--embedded", "--apply", EXAMPLES / "greeting.yaml")
-    done = fairlead(*arguments, "--once", "--dry-run", "--fail-on-change")
-    assert done.returncode == 1, done.stderr
-    assert "@ ConfigMap default/hello would be created" in done.stdout
+    completed = fairlead(*arguments, "--once", "--dry-run", "--fail-on-change")
+    assert completed.returncode == 1, completed.stderr
+    assert "@ ConfigMap default/hello would be created" in completed.stdout
     assert fairlead(*arguments, "--once", "--dry-run").returncode == 0
     wrong = fairlead(*arguments, "--fail-on-change")
     assert wrong.returncode == 2

@@ -70,7 +70,13 @@ def test_users_of_a_token_file_are_authorized_and_audited(tmp_path):
 def test_bad_option_is_one_line_with_the_fix(tmp_path, options, message):
     bad = tmp_path / "tokens.csv"
     bad.write_text("token,user\n")
-    command = [sys.executable, "-m", "fairlead", "serve", *[str(bad) if word == "TOKENS" else word for word in options]]
+    command = [
+        sys.executable,
+        "-m",
+        "fairlead",
+        "serve",
+        *[str(bad) if argument == "TOKENS" else argument for argument in options],
+    ]
     completed = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=60)
     assert completed.returncode == 2
     assert message in completed.stderr

@@ -42,9 +42,9 @@ def run_greeter(endpoint):
 
 def test_spans_are_sent_to_the_collector(collector):
     endpoint, bodies = collector
-    done = run_greeter(endpoint)
-    assert done.returncode == 0, done.stderr
-    assert " trace_id=" in done.stderr
+    completed = run_greeter(endpoint)
+    assert completed.returncode == 0, completed.stderr
+    assert " trace_id=" in completed.stderr
     (path, body), *_ = bodies
     assert path == "/v1/traces"
     for text in (b"reconcile Greeting", b"PATCH /api/v1/namespaces/default/configmaps/hello", b"service.name"):
@@ -52,5 +52,5 @@ def test_spans_are_sent_to_the_collector(collector):
 
 
 def test_collector_that_is_down_does_not_fail_the_run():
-    done = run_greeter("http://127.0.0.1:1")
-    assert done.returncode == 0, done.stderr
+    completed = run_greeter("http://127.0.0.1:1")
+    assert completed.returncode == 0, completed.stderr

@@ -147,8 +147,8 @@ class RawServer:
 
     async def request(self, reader):
         """Read the next request and return its first line, its headers with lower-case names, and its body."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        request_line, *header_lines = head.strip().split("\r\n")
+        request_head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        request_line, *header_lines = request_head.strip().split("\r\n")
         headers = [(name.lower(), value) for name, _, value in (header.partition(": ") for header in header_lines)]
         length = int(dict(headers).get("content-length", 0))
         body = await reader.readexactly(length)

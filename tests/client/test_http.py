@@ -30,8 +30,8 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\
 STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-def chunk(data):
-    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+def chunk(chunk_bytes):
+    return f"{len(chunk_bytes):x}\r\n".encode() + chunk_bytes + b"\r\n"
 
 
 async def always_respond_ok(raw_server, reader, writer):
@@ -307,8 +307,8 @@ async def test_a_compressed_answer_is_rejected_before_it_is_decompressed(encodin
         while True:
             _, headers, _ = await raw_server.request(reader)
             assert headers["accept-encoding"] == "identity"
-            head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(bomb)}\r\n\r\n"
-            writer.write(head.encode() + bomb)
+            response_head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(bomb)}\r\n\r\n"
+            writer.write(response_head.encode() + bomb)
 
     await raw_server.start(compressed)
     server = transport(raw_server.url)

@@ -168,8 +168,8 @@ class Proxy:
 
     async def _relay(self, reader, writer):
         with contextlib.suppress(OSError):
-            while data := await reader.read(65536):
-                writer.write(data)
+            while received_bytes := await reader.read(65536):
+                writer.write(received_bytes)
         writer.close()
 
     async def stop(self):

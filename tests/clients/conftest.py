@@ -55,9 +55,9 @@ class RunningServer:
 
     async def send(self, method, path, body=None, content_type="application/json"):
         """Send one request in this process, to prepare or check the server without the client under test."""
-        sent = None if body is None else json.dumps(body).encode()
+        encoded_body = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": content_type}
-        response = await self.server.transport().request(HttpRequest(method, path, headers=headers, body=sent))
+        response = await self.server.transport().request(HttpRequest(method, path, headers=headers, body=encoded_body))
         assert response.status < 300, response.body
         return json.loads(response.body)
 

@@ -71,8 +71,8 @@ WIDGET = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name":
 
 @pytest.fixture(params=KUBECTLS)
 def kubectl(request, served):
-    async def run(*arguments, obj=None, **more):
-        return await served.run(request.param, *arguments, stdin=json.dumps(obj) if obj else "", **more)
+    async def run(*arguments, obj=None, **run_options):
+        return await served.run(request.param, *arguments, stdin=json.dumps(obj) if obj else "", **run_options)
 
     run.binary = request.param
     return run
@@ -179,8 +179,8 @@ async def test_custom_resources_are_explained_applied_and_listed(kubectl):
     assert await kubectl("wait", "crd/widgets.example.com", "--for=condition=Established", "--timeout=30s")
     explained = await kubectl("explain", "widgets", "--recursive")
     assert "A widget of some size." in explained
-    for word in ("size\t<integer>", "ports\t<[]Object>", "name\t<string>", "metadata\t<ObjectMeta>"):
-        assert word in explained
+    for field_text in ("size\t<integer>", "ports\t<[]Object>", "name\t<string>", "metadata\t<ObjectMeta>"):
+        assert field_text in explained
     assert "How large." in await kubectl("explain", "widget.spec.size")
     assert await kubectl("apply", "-f", "-", obj=WIDGET) == "widget.example.com/w created\n"
     assert (await kubectl("get", "wd")).splitlines()[1].split() == ["w", "3"]
@@ -221,14 +221,14 @@ async def test_can_i_follows_created_roles(kubectl):
     await kubectl("create", "serviceaccount", "bot", "-n", "team")
     await kubectl("create", "role", "reader", "--verb=get,list", "--resource=configmaps", "-n", "team")
     await kubectl("create", "rolebinding", "bot", "--role=reader", "--serviceaccount=team:bot", "-n", "team")
-    who = ("--as=system:serviceaccount:team:bot", "-n", "team")
-    assert await kubectl("auth", "can-i", "list", "configmaps", *who) == "yes\n"
-    await kubectl("auth", "can-i", "delete", "configmaps", *who, code=1)
-    listed = await kubectl("auth", "can-i", "--list", *who)
+    identity_options = ("--as=system:serviceaccount:team:bot", "-n", "team")
+    assert await kubectl("auth", "can-i", "list", "configmaps", *identity_options) == "yes\n"
+    await kubectl("auth", "can-i", "delete", "configmaps", *identity_options, code=1)
+    listed = await kubectl("auth", "can-i", "--list", *identity_options)
     assert "configmaps" in listed
     assert await kubectl("auth", "can-i", "*", "*") == "yes\n"
     assert "admin" in await kubectl("auth", "whoami")
-    rejection = await kubectl("get", "secrets", *who, code=1)
+    rejection = await kubectl("get", "secrets", *identity_options, code=1)
     assert 'User "system:serviceaccount:team:bot" cannot list resource "secrets"' in rejection
     token = (await kubectl("create", "token", "bot", "-n", "team")).strip()
     assert token.count(".") == 2
@@ -252,17 +252,19 @@ async def test_create_commands_send_protobuf_and_delete_takes_many(kubectl):
 
 
 async def test_apply_prunes_and_replace_replaces(kubectl):
-    one = {
+    first_object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "one", "labels": {"set": "a"}},
         "data": {"k": "1"},
     }
-    two = {**one, "metadata": {"name": "two", "labels": {"set": "a"}}}
-    both = {"apiVersion": "v1", "kind": "List", "items": [one, two]}
-    await kubectl("apply", "-f", "-", obj=both)
-    pruned = await kubectl("apply", "--prune", "-l", "set=a", "--prune-allowlist=core/v1/ConfigMap", "-f", "-", obj=one)
+    two = {**first_object, "metadata": {"name": "two", "labels": {"set": "a"}}}
+    two_objects = {"apiVersion": "v1", "kind": "List", "items": [first_object, two]}
+    await kubectl("apply", "-f", "-", obj=two_objects)
+    pruned = await kubectl(
+        "apply", "--prune", "-l", "set=a", "--prune-allowlist=core/v1/ConfigMap", "-f", "-", obj=first_object
+    )
     assert "configmap/two pruned" in pruned
-    await kubectl("replace", "-f", "-", obj={**one, "data": {"k": "2"}})
+    await kubectl("replace", "-f", "-", obj={**first_object, "data": {"k": "2"}})
     assert await kubectl("get", "cm", "one", "-o", "jsonpath={.data.k}") == "2"
-    await kubectl("replace", "--force", "-f", "-", obj=one)
+    await kubectl("replace", "--force", "-f", "-", obj=first_object)

@@ -40,6 +40,6 @@ def extract_texts(response: Response) -> dict[str, Any]:
         texts["causes"] = sorted(_VARYING.sub("_", str(cause.get("message"))) for cause in causes)
         if len(causes) < 2:
             message = _VARYING.sub("_", str(body.get("message")))
-            first, separator, rest = message.partition("errors:\n")
-            texts["message"] = first + separator + "\n".join(sorted(rest.split("\n")))
+            first, separator, error_lines = message.partition("errors:\n")
+            texts["message"] = first + separator + "\n".join(sorted(error_lines.split("\n")))
     return texts

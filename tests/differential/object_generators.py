@@ -44,9 +44,13 @@ class ObjectGenerator:
     def bytes(self) -> dict[str, str]:
         return {"b": self.rng.choice(["eA==", "eQ=="])}
 
-    def choose_parts(self, **parts: Any) -> dict[str, Any]:
+    def choose_parts(self, **optional_fields: Any) -> dict[str, Any]:
         """Return a random selection of these parts. The value of a function is its result."""
-        return {name: part() if callable(part) else part for name, part in parts.items() if self.rng.random() < 0.5}
+        return {
+            name: part() if callable(part) else part
+            for name, part in optional_fields.items()
+            if self.rng.random() < 0.5
+        }
 
     def several(self, build: Any, names: list[Any], max_items: int = 3) -> list[Any]:
         return [build(name) for name in self.rng.sample(names, self.rng.randint(0, min(max_items, len(names))))]
@@ -205,8 +209,8 @@ class Job(Deployment):
         pod = super().body()["spec"]["template"]["spec"]
         body = {"template": {"spec": {**pod, "restartPolicy": self.rng.choice(["Never", "OnFailure"])}}}
         number = lambda: self.rng.choice([1, 2])  # noqa: E731
-        some = self.choose_parts(parallelism=number, completions=number, backoffLimit=number, suspend=True)
-        return {"spec": {**body, **some, **self.choose_parts(ttlSecondsAfterFinished=number)}}
+        optional_fields = self.choose_parts(parallelism=number, completions=number, backoffLimit=number, suspend=True)
+        return {"spec": {**body, **optional_fields, **self.choose_parts(ttlSecondsAfterFinished=number)}}
 
 
 class CronJob(Job):
@@ -215,8 +219,8 @@ class CronJob(Job):
     def body(self) -> dict[str, Any]:
         template = {"spec": super().body()["spec"]}
         schedule = self.rng.choice(["* * * * *", "@daily", "*/5 1 * * 1"])
-        some = self.choose_parts(suspend=False, concurrencyPolicy="Forbid", successfulJobsHistoryLimit=1)
-        return {"spec": {"schedule": schedule, "jobTemplate": template, **some}}
+        optional_fields = self.choose_parts(suspend=False, concurrencyPolicy="Forbid", successfulJobsHistoryLimit=1)
+        return {"spec": {"schedule": schedule, "jobTemplate": template, **optional_fields}}
 
 
 class Ingress(ObjectGenerator):
@@ -392,10 +396,10 @@ class Node(ObjectGenerator):
 
     def body(self) -> dict[str, Any]:
         taint = lambda key: {"key": key, "effect": self.rng.choice(["NoSchedule", "NoExecute"])}  # noqa: E731
-        some = self.choose_parts(
+        optional_fields = self.choose_parts(
             unschedulable=True, taints=lambda: self.several(taint, ["k1", "k2"]), podCIDR="10.1.0.0/24"
         )
-        return {"spec": some}
+        return {"spec": optional_fields}
 
 
 class PersistentVolume(ObjectGenerator):
@@ -408,8 +412,10 @@ class PersistentVolume(ObjectGenerator):
             "accessModes": ["ReadWriteOnce"],
             "hostPath": {"path": "/data"},
         }
-        more = self.choose_parts(storageClassName="fast", persistentVolumeReclaimPolicy="Retain", mountOptions=["ro"])
-        return {"spec": {**spec, **more}}
+        optional_fields = self.choose_parts(
+            storageClassName="fast", persistentVolumeReclaimPolicy="Retain", mountOptions=["ro"]
+        )
+        return {"spec": {**spec, **optional_fields}}
 
 
 class ClusterRole(Role):
@@ -429,8 +435,10 @@ class StorageClass(ObjectGenerator):
 
     def body(self) -> dict[str, Any]:
         mode = self.rng.choice(["Immediate", "WaitForFirstConsumer"])
-        some = self.choose_parts(volumeBindingMode=mode, allowVolumeExpansion=True, parameters=self.texts(("p1", "p2")))
-        return {"provisioner": "example.com/p", **some}
+        optional_fields = self.choose_parts(
+            volumeBindingMode=mode, allowVolumeExpansion=True, parameters=self.texts(("p1", "p2"))
+        )
+        return {"provisioner": "example.com/p", **optional_fields}
 
 
 class PriorityClass(ObjectGenerator):

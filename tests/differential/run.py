@@ -221,12 +221,12 @@ class Progress:
         if new_differences:
             print(f"\n{scenario['name']}  {build_signature(scenario, new_differences[0])}", flush=True)
             print("\n".join(map(format_difference, new_differences[:2])), flush=True)
-        done = report.played.total()
+        played_count = report.played.total()
         if time.monotonic() - self._last_line > (1 if self._is_terminal else 30):
             self._last_line = time.monotonic()
-            rate = done / self.seconds
-            minutes = (self._total - done) / rate / 60
-            line = f"{done} of {self._total} histories, {rate:.1f}/s, {minutes:.0f} min left, "
+            rate = played_count / self.seconds
+            minutes = (self._total - played_count) / rate / 60
+            line = f"{played_count} of {self._total} histories, {rate:.1f}/s, {minutes:.0f} min left, "
             line += f"{len(report.by_signature)} kinds of differences"
             print(f"\r{line}  ", end="" if self._is_terminal else "\n", file=sys.stderr, flush=True)
 

@@ -203,11 +203,11 @@ def _embedded(rng: random.Random, depth: int) -> Schema:
     return result | {"properties": {"spec": _object(rng, depth - 1)}}
 
 
-def _combined(rng: random.Random, parts: list[Schema]) -> Schema:
+def _combined(rng: random.Random, schemas: list[Schema]) -> Schema:
     kind = rng.choice(["allOf", "anyOf", "oneOf", "not"])
     if kind == "not":
-        return {"not": rng.choice(parts)}
-    return {kind: rng.sample(parts, min(len(parts), rng.randint(1, 2)))}
+        return {"not": rng.choice(schemas)}
+    return {kind: rng.sample(schemas, min(len(schemas), rng.randint(1, 2)))}
 
 
 INVALID_VALUES = (None, "x", 1, 1.0, 1.5, -1, True, [], {}, ["x"], {"a": 1}, 2**31, 2**53 + 1, 1e21, "1")
@@ -250,14 +250,14 @@ def _has_valid_size(node: Schema, value: Any) -> bool:
         return _within(node, "Items", len(value))
     if isinstance(value, bool):
         return True
-    low, high = node.get("minimum", value), node.get("maximum", value)
-    is_above = value > low if node.get("exclusiveMinimum") else value >= low
-    is_below = value < high if node.get("exclusiveMaximum") else value <= high
+    minimum, maximum = node.get("minimum", value), node.get("maximum", value)
+    is_above = value > minimum if node.get("exclusiveMinimum") else value >= minimum
+    is_below = value < maximum if node.get("exclusiveMaximum") else value <= maximum
     return is_above and is_below and value % node.get("multipleOf", value or 1) == 0
 
 
-def _within(node: Schema, what: str, size: int) -> bool:
-    return int(node.get(f"min{what}", size)) <= size <= int(node.get(f"max{what}", size))
+def _within(node: Schema, size_keyword: str, size: int) -> bool:
+    return int(node.get(f"min{size_keyword}", size)) <= size <= int(node.get(f"max{size_keyword}", size))
 
 
 def _value(rng: random.Random, node: Schema, invalid: float) -> Any:
@@ -323,8 +323,8 @@ def _array_value(rng: random.Random, node: Schema, invalid: float) -> list[Any]:
 def generate_definition(rng: random.Random) -> dict[str, Any]:
     """Return the spec of a CRD, without its group and names."""
     root: Schema = {"type": "object", "properties": {"spec": _object(rng, 3), "status": _object(rng, 2)}}
-    for part in ("spec", "status"):
-        root["properties"][part].pop("x-kubernetes-map-type", None)
+    for field_name in ("spec", "status"):
+        root["properties"][field_name].pop("x-kubernetes-map-type", None)
     root["properties"]["spec"]["properties"]["replicas"] = {"type": "integer"}
     root["properties"]["status"]["properties"]["replicas"] = {"type": "integer"}
     if rng.random() < 0.2:

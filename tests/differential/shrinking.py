@@ -65,12 +65,12 @@ def remove_steps(scenario: Scenario, removed: set[int]) -> Scenario | None:
     return {**scenario, "steps": [json.loads(text) for text in renumbered]}
 
 
-def _reduce_part(scenario: Scenario, part: str) -> Iterator[Scenario]:
-    if part == "definition":
+def _reduce_part(scenario: Scenario, scenario_part: str) -> Iterator[Scenario]:
+    if scenario_part == "definition":
         for value in _remove_one(scenario.get("definition")):
             yield {**scenario, "definition": value}
         return
-    index = int(part.rpartition(".")[2])
+    index = int(scenario_part.rpartition(".")[2])
     step = scenario["steps"][index]
     for key in ("query", "body"):
         for value in _remove_one(step.get(key)):

@@ -79,21 +79,21 @@ def _put(kind: ObjectGenerator, name: str, last: int) -> Step:
 
 
 def _partial_object(kind: ObjectGenerator) -> dict[str, Any]:
-    part = {name: value for name, value in kind.object().items() if name not in ("apiVersion", "kind")}
-    part["metadata"].pop("name")
+    partial_object = {name: value for name, value in kind.object().items() if name not in ("apiVersion", "kind")}
+    partial_object["metadata"].pop("name")
     if kind.rng.random() < 0.3:
-        _set_random_null(kind.rng, part)
-    return part
+        _set_random_null(kind.rng, partial_object)
+    return partial_object
 
 
-def _set_random_null(rng: random.Random, part: Any) -> None:
+def _set_random_null(rng: random.Random, target: Any) -> None:
     """Set a random field to null, which deletes it."""
-    while isinstance(part, dict) and part:
-        key = rng.choice(list(part))
-        if rng.random() < 0.4 or not isinstance(part[key], dict):
-            part[key] = None
+    while isinstance(target, dict) and target:
+        key = rng.choice(list(target))
+        if rng.random() < 0.4 or not isinstance(target[key], dict):
+            target[key] = None
             return
-        part = part[key]
+        target = target[key]
 
 
 def _merge(kind: ObjectGenerator, name: str, last: int) -> Step:

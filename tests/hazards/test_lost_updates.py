@@ -32,7 +32,7 @@ async def test_h14_patch_without_precondition_overwrites_unseen_values(env):
     naive_result = await env.merge_patch(widget, {"spec": {"note": "naive"}})
     assert naive_result.spec["note"] == "naive"
     # fairlead reads the object again.
-    seen = []
+    read_values = []
     await env.merge_patch(widget, {"spec": {"note": "theirs"}})
 
     def keep(draft):
@@ -40,8 +40,8 @@ async def test_h14_patch_without_precondition_overwrites_unseen_values(env):
             draft.spec["note"] = "ours"
         return draft.spec["note"]
 
-    seen.append((await decide(env.writer, WIDGET, naive_result, keep)).result)
-    assert seen == ["theirs"]
+    read_values.append((await decide(env.writer, WIDGET, naive_result, keep)).result)
+    assert read_values == ["theirs"]
 
 
 async def test_h15_null_resource_version_disables_the_lock(env):

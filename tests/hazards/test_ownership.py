@@ -125,20 +125,24 @@ async def test_h35_apply_cannot_remove_a_foreign_field(env):
     after = await env.foreign_client.apply(widget(env, size=1), field_manager="me")
     assert after.spec == {"note": "theirs", "size": 1}
     # fairlead: a decision can remove it on purpose.
-    done = await decide(env.writer, WIDGET, after, lambda draft: draft.spec.pop("note", None))
-    assert done.object.spec == {"size": 1}
+    decided = await decide(env.writer, WIDGET, after, lambda draft: draft.spec.pop("note", None))
+    assert decided.object.spec == {"size": 1}
 
 
 async def test_h36_many_update_managers_become_ancient_changes(env):
-    made = await env.foreign_client.create(widget(env), field_manager="m0")
+    created_widget = await env.foreign_client.create(widget(env), field_manager="m0")
     for n in range(1, 12):
-        made = await env.merge_patch(made, {"metadata": {"annotations": {f"a{n}": "x"}}}, manager=f"m{n}")
-    assert ("ancient-changes", "Update") in managers(made)
+        created_widget = await env.merge_patch(
+            created_widget, {"metadata": {"annotations": {f"a{n}": "x"}}}, manager=f"m{n}"
+        )
+    assert ("ancient-changes", "Update") in managers(created_widget)
     # Our Apply entry is not merged.
     await apply(env.writer, widget(env, size=1), adopt=True)
     for n in range(12, 24):
-        made = await env.merge_patch(made, {"metadata": {"annotations": {f"a{n}": "x"}}}, manager=f"m{n}")
-    assert (MANAGER, "Apply") in managers(made)
+        created_widget = await env.merge_patch(
+            created_widget, {"metadata": {"annotations": {f"a{n}": "x"}}}, manager=f"m{n}"
+        )
+    assert (MANAGER, "Apply") in managers(created_widget)
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body")

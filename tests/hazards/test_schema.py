@@ -95,8 +95,8 @@ async def test_h60_immutable_field_is_reported_or_recreated(env):
 
 
 async def test_h61_two_controller_references_are_rejected(env):
-    def ref(uid, **more):
-        return {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": uid, **more}
+    def ref(uid, **extra_fields):
+        return {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": uid, **extra_fields}
 
     body = ConfigMap("c", env.namespace)
     body["metadata"]["ownerReferences"] = [ref("1", controller=True), ref("2", controller=True)]
@@ -107,7 +107,7 @@ async def test_h61_two_controller_references_are_rejected(env):
 
 
 async def test_h62_json_patch_test_needs_the_servers_encoding(env):
-    made = await env.config_map("c", data={"u": "x?a=1&b=2"})
+    created = await env.config_map("c", data={"u": "x?a=1&b=2"})
     path = f"/api/v1/namespaces/{env.namespace}/configmaps/c"
     headers = {"Content-Type": PatchType.JSON}
     plain = b'[{"op":"test","path":"/data/u","value":"x?a=1&b=2"}]'
@@ -119,6 +119,6 @@ async def test_h62_json_patch_test_needs_the_servers_encoding(env):
     def read(draft):
         draft.annotations["seen"] = draft["data"]["u"]
 
-    decided = await decide(env.writer, ConfigMap, made, read)
+    decided = await decide(env.writer, ConfigMap, created, read)
     assert decided.object.annotations == {"seen": "x?a=1&b=2"}
     assert env.faulty_transport.writes == ["PATCH"]

@@ -116,9 +116,9 @@ def change_root_types(rng: random.Random, schema: dict[str, Any]) -> dict[str, A
 
 def change_types(rng: random.Random, schema: dict[str, Any]) -> dict[str, Any]:
     result = dict(schema)
-    for word in ("items", "additionalProperties"):
-        if word in result:
-            result[word] = change_types(rng, result[word])
+    for keyword in ("items", "additionalProperties"):
+        if keyword in result:
+            result[keyword] = change_types(rng, result[keyword])
     if "properties" in result:
         result["properties"] = {name: change_types(rng, child) for name, child in result["properties"].items()}
     if rng.random() < 0.8:

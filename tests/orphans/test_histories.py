@@ -112,7 +112,10 @@ partitioned_histories = parent.map(
 scenes = st.one_of(
     st.tuples(histories(), st.just(False)),
     st.tuples(histories(), st.just(False)),
-    st.tuples(st.tuples(partitioned_histories, histories()).map(lambda both: both[0] + both[1]), st.just(True)),
+    st.tuples(
+        st.tuples(partitioned_histories, histories()).map(lambda two_histories: two_histories[0] + two_histories[1]),
+        st.just(True),
+    ),
 )
 
 

@@ -101,10 +101,10 @@ async def test_killed_upstream_is_not_treated_as_empty(harness, real_server):
     plan_before = await harness.plan()
     real_server.crash()
     try:
-        why = await check_unknown(harness, plan_before)
+        reason = await check_unknown(harness, plan_before)
     finally:
         real_server.recover()
-    assert "its identity cannot be read" in why
+    assert "its identity cannot be read" in reason
     await check_known_again(harness)
 
 
@@ -156,9 +156,9 @@ async def test_upstream_that_forbids_access_is_not_treated_as_empty(harness, tra
     )
     plan_before = await harness.plan()
     transport.user = name
-    why = await check_unknown(harness, plan_before)
-    assert "is forbidden" in why
-    assert ("gateways cannot be read" in why) is bool(allowed)
+    reason = await check_unknown(harness, plan_before)
+    assert "is forbidden" in reason
+    assert ("gateways cannot be read" in reason) is bool(allowed)
     transport.user = ""
     await check_known_again(harness)
 

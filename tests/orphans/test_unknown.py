@@ -81,10 +81,10 @@ async def test_upstream_that_is_empty_after_a_restart_is_unknown(harness):
     assert await harness.collect() == []
     harness.clock.advance(GRACE)
     assert await harness.collect() == []
-    state, why = await harness.verdict()
+    state, reason = await harness.verdict()
     assert state is State.REFUSED
-    assert "another cluster than before" in why
-    assert "retired" in why
+    assert "another cluster than before" in reason
+    assert "retired" in reason
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, where every server is embedded")
@@ -94,9 +94,9 @@ async def test_upstream_that_lost_its_crds_is_unknown(harness):
     harness.clock.advance(GRACE)
     for crd in GATEWAY_API:
         await harness.upstream_clients["project-a"].delete(fl.CustomResourceDefinition, crd["metadata"]["name"])
-    state, why = await harness.verdict()
+    state, reason = await harness.verdict()
     assert state is State.REFUSED
-    assert "does not serve Gateway" in why
+    assert "does not serve Gateway" in reason
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, where every server is embedded")
@@ -113,8 +113,8 @@ async def test_upstream_replaced_during_a_scan_is_unknown(harness):
             transport.inner = other_transport
 
     transport.fault = replace_upstream
-    state, why = await harness.verdict(grace=0.0)
-    assert (state, why) == (
+    state, reason = await harness.verdict(grace=0.0)
+    assert (state, reason) == (
         State.REFUSED,
         "Gateway default/gw in project-a: its identity changed during the look",
     )
@@ -155,9 +155,9 @@ async def test_two_contexts_for_the_same_cluster_are_refused(harness):
     assert {item.verdict.state for item in plan.items} == {State.REFUSED}
     await harness.set_upstream("project-b")
     await harness.set_upstream("project-a", harness.downstream_transport.inner)
-    state, why = await harness.verdict(grace=0.0)
+    state, reason = await harness.verdict(grace=0.0)
     assert state is State.REFUSED
-    assert "the downstream cluster and project-a are the same cluster" in why
+    assert "the downstream cluster and project-a are the same cluster" in reason
 
 
 async def test_nothing_is_deleted_when_the_downstream_cluster_changes(harness):
@@ -236,8 +236,8 @@ async def select_one_cluster_twice(harness):
 async def test_names_of_one_cluster_stay_refused_until_both_clusters_respond(harness):
     own_cluster = await select_one_cluster_twice(harness)
     harness.upstream_transports["project-a"].disconnect()
-    state, why = await harness.verdict("other", grace=0.0)
-    assert (state, "it was the same cluster as project-a" in why) == (State.REFUSED, True)
+    state, reason = await harness.verdict("other", grace=0.0)
+    assert (state, "it was the same cluster as project-a" in reason) == (State.REFUSED, True)
     harness.restart()
     assert (await harness.verdict("other", grace=0.0))[0] is State.REFUSED
     harness.upstream_transports["project-a"].clear_fault()
@@ -251,8 +251,8 @@ async def test_cluster_formerly_known_by_another_name_is_unknown(harness):
     await harness.collect()
     await harness.create_route("other", cluster="cluster-project-b")
     harness.upstream_transports["project-b"] = harness.upstream_transports.pop("project-a")
-    state, why = await harness.verdict("other", grace=0.0)
-    assert (state, "formerly known as project-a" in why) == (State.REFUSED, True)
+    state, reason = await harness.verdict("other", grace=0.0)
+    assert (state, "formerly known as project-a" in reason) == (State.REFUSED, True)
 
 
 @pytest.mark.only("embedded", reason="the fault is upstream, where every server is embedded")
@@ -261,6 +261,6 @@ async def test_retired_cluster_that_responds_under_another_name_keeps_its_copies
     await harness.collect()
     harness.upstream_transports["renamed"] = harness.upstream_transports.pop("project-a")
     harness.retired = frozenset({"project-a"})
-    state, why = await harness.verdict(grace=0.0)
-    assert (state, "answers as renamed" in why) == (State.REFUSED, True)
+    state, reason = await harness.verdict(grace=0.0)
+    assert (state, "answers as renamed" in reason) == (State.REFUSED, True)
     assert await harness.collect(grace=0.0) == []

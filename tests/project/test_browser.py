@@ -90,13 +90,13 @@ def measure(profile, text, width, scheme):
 
 def pixels(path):
     """Return the width, the height and the rows of a PNG that chromium wrote."""
-    data, at, packed = path.read_bytes(), 8, b""
-    while at < len(data):
-        (length,), kind = unpack(">I", data[at : at + 4]), data[at + 4 : at + 8]
+    png_bytes, at, packed = path.read_bytes(), 8, b""
+    while at < len(png_bytes):
+        (length,), kind = unpack(">I", png_bytes[at : at + 4]), png_bytes[at + 4 : at + 8]
         if kind == b"IHDR":
-            width, height, _, colour = unpack(">IIBB", data[at + 8 : at + 18])
+            width, height, _, colour = unpack(">IIBB", png_bytes[at + 8 : at + 18])
         elif kind == b"IDAT":
-            packed += data[at + 8 : at + 8 + length]
+            packed += png_bytes[at + 8 : at + 8 + length]
         at += 12 + length
     size = {2: 3, 6: 4}[colour]
     raw, stride, rows, above = zlib.decompress(packed), width * size, [], bytes(width * size)

@@ -108,17 +108,17 @@ def test_ctrl_c_stops_the_demo_during_virtual_time():
     terminal, output = os.openpty()  # on a terminal the demo shows its progress
     with subprocess.Popen([*FAIRLEAD, "demo", "httpproxy", "--scale", "1000"], stdout=output, stderr=output) as process:
         os.close(output)
-        shown = b""
-        while b"httpproxy" not in shown:
-            shown += os.read(terminal, 4096)
+        terminal_output = b""
+        while b"httpproxy" not in terminal_output:
+            terminal_output += os.read(terminal, 4096)
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(OSError):  # reading from a closed terminal raises this
-            while more := os.read(terminal, 4096):
-                shown += more
+            while output_chunk := os.read(terminal, 4096):
+                terminal_output += output_chunk
         process.wait(30)
     os.close(terminal)
     assert process.returncode in (130, -signal.SIGINT)  # the signal itself ends the process during an import
-    assert b"Traceback" not in shown
+    assert b"Traceback" not in terminal_output
 
 
 def test_option_can_be_set_by_an_environment_variable():

@@ -188,15 +188,15 @@ async def test_projects_demo_does_not_touch_other_projects(api, variant):
         await client.get(fl.Namespace, before.name)
 
 
-@pytest.mark.parametrize(("sent", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-async def test_interrupted_demo_deletes_its_objects(api, tmp_path, sent, exit_code):
+@pytest.mark.parametrize(("signal_sent", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_interrupted_demo_deletes_its_objects(api, tmp_path, signal_sent, exit_code):
     client, kubeconfig = Client(api.transport(), World()), tmp_path / "kubeconfig"
     kubeconfig.write_text(json.dumps(config_of(api)))
     command = [*DEMO, "projects", "--scale", "2", "--kubeconfig", str(kubeconfig)]
     running = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     try:
         demo_namespace = await wait_for_running_demo(client)
-        running.send_signal(sent)
+        running.send_signal(signal_sent)
         _, stderr = await running.communicate()
     finally:
         if running.returncode is None:

@@ -43,8 +43,10 @@ def test_operator_of_the_readme_is_the_example_of_the_docs():
 def test_results_equal_a_fresh_run_of_the_demo():
     table = README.partition("<!-- results: fairlead demo --json -->")[2].partition("\n\n")[0]
     rows = [re.sub(r"\[(\w+)\]\(.*?\)", r"\1", line).split(" | ") for line in table.strip().splitlines()[2:]]
-    shown = [" | ".join([name, *figures]) for name, _, *figures in rows]  # The second cell is the story.
-    assert shown == [result_row(*item) for item in json.loads(fairlead("demo", "--json").stdout)["systems"].items()]
+    readme_rows = [" | ".join([name, *figures]) for name, _, *figures in rows]  # The second cell is the story.
+    assert readme_rows == [
+        result_row(*item) for item in json.loads(fairlead("demo", "--json").stdout)["systems"].items()
+    ]
 
 
 def result_row(name, system):

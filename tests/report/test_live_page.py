@@ -48,7 +48,7 @@ class PageUnderTest:
         async with asyncio.timeout(10):
             while not any((obj.object.name, obj.object.namespace) == (name, namespace)
                           for obj in self.page.memory.objects()):  # fmt: skip
-                if any(each.woken.object.name == name for each in self.page.memory.running_passes()):
+                if any(running_pass.woken.object.name == name for running_pass in self.page.memory.running_passes()):
                     return
                 await asyncio.sleep(0.01)
 
@@ -102,8 +102,8 @@ async def test_overview_has_controllers_queue_and_passes_in_flight():
         _, text = await page.get("/")
         assert "Passes in flight: 1" in text
         for state, name in (("processing", "stuck"), ("delayed", "late"), ("failing", "bad"), ("idle", "done")):
-            found = await page.json(f"/debug/objects?state={state}", shapes.ObjectList)
-            names = [item.object.name for item in found.items]
+            objects_in_state = await page.json(f"/debug/objects?state={state}", shapes.ObjectList)
+            names = [item.object.name for item in objects_in_state.items]
             assert names == ([] if name == "stuck" else [name])  # A first pass that runs is not listed yet.
 
 
@@ -160,9 +160,14 @@ async def test_search_and_pages():
         for number in range(12):
             await page.create(f"web-{number}")
         await page.running.wait_until_idle()
-        found = await page.json("/debug/objects?search=THING+web-1&limit=2&offset=1", shapes.ObjectList)
-        assert (found.total, found.offset, found.limit, len(found.items)) == (3, 1, 2, 2)  # web-1, web-10, web-11
-        assert found.items[0].last_pass.steps == []
+        matching_objects = await page.json("/debug/objects?search=THING+web-1&limit=2&offset=1", shapes.ObjectList)
+        assert (
+            matching_objects.total,
+            matching_objects.offset,
+            matching_objects.limit,
+            len(matching_objects.items),
+        ) == (3, 1, 2, 2)  # web-1, web-10, web-11
+        assert matching_objects.items[0].last_pass.steps == []
         assert (await page.json("/debug/objects?search=nothing"))["total"] == 0
         assert (await page.json("/debug/objects?controller=other"))["total"] == 0
         assert (await page.json("/debug/objects?limit=100000"))["limit"] == 200

@@ -40,18 +40,22 @@ def test_pass_is_kept_with_its_records():
     passes = Passes()
     ref = passes.run(fields=[FieldChange("data.text", "old", {"new": [1, None]})], reason="Reconciled", next_look=3.0)
     (remembered,) = passes.memory.objects()
-    (kept,) = remembered.passes()
+    (remembered_pass,) = remembered.passes()
     assert (remembered.object, remembered.count, remembered.failures) == (ref, 1, 0)
-    (cause,) = kept.woken.causes
+    (cause,) = remembered_pass.woken.causes
     assert (cause.source, str(cause.object), cause.is_own, cause.changed) == (
         "child", "ConfigMap default/a", True, ("labels",),
     )  # fmt: skip
-    assert kept.woken.more_causes == 2
-    read, written, skipped = kept.steps
-    assert (read.point, read.version, read.primary, read.pass_id) == (READ, "7", ref, kept.woken.pass_id)
+    assert remembered_pass.woken.more_causes == 2
+    read, written, skipped = remembered_pass.steps
+    assert (read.point, read.version, read.primary, read.pass_id) == (READ, "7", ref, remembered_pass.woken.pass_id)
     assert written.fields == (FieldChange("data.text", "old", {"new": [1, None]}),)
     assert (skipped.point, skipped.subresource) == (SKIPPED, "status")
-    assert (kept.ended.outcome, kept.ended.reason, kept.ended.next_look) == ("success", "Reconciled", 3.0)
+    assert (remembered_pass.ended.outcome, remembered_pass.ended.reason, remembered_pass.ended.next_look) == (
+        "success",
+        "Reconciled",
+        3.0,
+    )
 
 
 def test_passes_are_newest_first_and_limited_per_object():
@@ -59,7 +63,7 @@ def test_passes_are_newest_first_and_limited_per_object():
     for reads in range(5):
         passes.run(reads=reads)
     (remembered,) = passes.memory.objects()
-    assert [len(kept.steps) - 2 for kept in remembered.passes()] == [4, 3, 2]
+    assert [len(remembered_pass.steps) - 2 for remembered_pass in remembered.passes()] == [4, 3, 2]
     assert remembered.count == 5
 
 
@@ -79,7 +83,10 @@ def test_failures_in_a_row_are_counted_and_the_exception_is_not_kept():
     passes.run(outcome="error", error=ValueError("password hunter2"))
     (remembered,) = passes.memory.objects()
     assert remembered.failures == 2
-    assert all(kept.ended.error is None and "hunter2" not in str(kept.ended) for kept in remembered.passes())
+    assert all(
+        remembered_pass.ended.error is None and "hunter2" not in str(remembered_pass.ended)
+        for remembered_pass in remembered.passes()
+    )
     passes.run()
     assert remembered.failures == 0
 
@@ -88,8 +95,8 @@ def test_steps_of_a_pass_are_limited_and_counted():
     passes = Passes()
     passes.run(reads=MAX_STEPS + 10)
     (remembered,) = passes.memory.objects()
-    (kept,) = remembered.passes()
-    assert (len(kept.steps), kept.more_steps) == (MAX_STEPS, 12)
+    (remembered_pass,) = remembered.passes()
+    assert (len(remembered_pass.steps), remembered_pass.more_steps) == (MAX_STEPS, 12)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +106,8 @@ def test_large_values_are_shortened(value):
     passes = Passes()
     passes.run(fields=[FieldChange(f"data.{number}", None, value) for number in range(100)])
     (remembered,) = passes.memory.objects()
-    (kept,) = remembered.passes()
-    fields = kept.steps[1].fields
+    (remembered_pass,) = remembered.passes()
+    fields = remembered_pass.steps[1].fields
     assert fields[0].path == "data.0"
     assert str(fields[0].new)[:4] in str(value)
     assert fields[-1].path == "(92 more fields)"
@@ -127,7 +134,9 @@ def test_number_of_objects_is_limited():
     passes = Passes(max_objects=10)
     for number in range(30):
         passes.run(f"thing-{number}")
-    assert [each.object.name for each in passes.memory.objects()] == [f"thing-{number}" for number in range(29, 19, -1)]
+    assert [known_object.object.name for known_object in passes.memory.objects()] == [
+        f"thing-{number}" for number in range(29, 19, -1)
+    ]
 
 
 def test_more_passes_are_kept_again_when_there_is_room():
@@ -150,8 +159,8 @@ def test_counted_size_is_that_of_the_kept_passes_and_within_the_limit(runs):
     memory = passes.memory
     assert memory.size == sum(remembered.size for remembered in memory.objects()) <= 20_000
     for remembered in memory.objects():
-        kept = sum(len(data) + pass_memory._PASS_BYTES for data in remembered._passes)
-        assert remembered.size == kept + pass_memory._OBJECT_BYTES
+        kept_bytes = sum(len(encoded_pass) + pass_memory._PASS_BYTES for encoded_pass in remembered._passes)
+        assert remembered.size == kept_bytes + pass_memory._OBJECT_BYTES
         assert 1 <= len(remembered) <= memory.passes_per_object
 
 

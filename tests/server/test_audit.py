@@ -50,8 +50,8 @@ def send(url, ca, token):
             "Content-Type": "application/json",
         }
         request_headers = {key: value for key, value in {**request_headers, **headers}.items() if value is not None}
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url + path, method=method, data=data, headers=request_headers)
+        encoded_body = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url + path, method=method, data=encoded_body, headers=request_headers)
         try:
             with urllib.request.urlopen(request, timeout=30, context=context) as answer:
                 answer.read()

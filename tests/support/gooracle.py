@@ -22,15 +22,15 @@ def binary(folder: Path) -> Path | str:
     if go_command is None:
         return "the oracle needs Go to be built"
     cache.mkdir(parents=True, exist_ok=True)
-    part = cache / f"{content}.{os.getpid()}"
-    command = [go_command, "build", "-o", str(part), "."]
+    unfinished_build = cache / f"{content}.{os.getpid()}"
+    command = [go_command, "build", "-o", str(unfinished_build), "."]
     try:
         built = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=110)
     except subprocess.TimeoutExpired:
         return f"building it takes long the first time: run `go build -o /dev/null .` in {folder} once"
     if built.returncode:
         return f"the oracle could not be built: {built.stderr.strip()[-500:]}"
-    part.rename(binary_path)
+    unfinished_build.rename(binary_path)
     return binary_path
 
 

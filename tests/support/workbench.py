@@ -261,8 +261,10 @@ class WriteTestEnvironment:
         """Send a request as another writer, and return the status code and the decoded body."""
         content_types = {"json": "application/json", "apply": "application/apply-patch+yaml"}
         headers = {"Content-Type": content_types.get(kind, f"application/{kind}+json"), "User-Agent": "raw/1"}
-        data = None if body is None else gojson.dumps(body)
-        response = await self.transport.request(HttpRequest(method, path, query=query, headers=headers, body=data))
+        encoded_body = None if body is None else gojson.dumps(body)
+        response = await self.transport.request(
+            HttpRequest(method, path, query=query, headers=headers, body=encoded_body)
+        )
         return response.status, json.loads(response.body)
 
     @staticmethod

@@ -39,11 +39,11 @@ def test_watch_events_come_late_in_order_and_not_one_lag_after_another():
         for i in range(20):
             await door.request(HttpRequest("POST", PATH, headers=HEADERS, body=configmap(f"c{i}")))
             await asyncio.sleep(0.01)
-        seen = b""
-        while seen.count(b"\n") < 20:
-            seen += await stream.read()
+        received_bytes = b""
+        while received_bytes.count(b"\n") < 20:
+            received_bytes += await stream.read()
         await stream.close()
-        names = [json.loads(line)["object"]["metadata"]["name"] for line in seen.splitlines()]
+        names = [json.loads(line)["object"]["metadata"]["name"] for line in received_bytes.splitlines()]
         return names, world.clock.monotonic()
 
     names, seconds = virtual.run(main())

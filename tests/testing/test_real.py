@@ -103,8 +103,8 @@ os.kill(os.getpid(), signal.SIGKILL)
     folder, *pids = run.stdout.split()
     assert run.returncode == -9
     assert len(pids) == 2
-    gone = 'while [ -e "$1" ] || ps -o stat= -p "$2,$3" | grep -qv Z; do sleep 0.05; done'
-    subprocess.run(["/bin/sh", "-c", gone, "sh", folder, *pids], check=True, timeout=30)
+    wait_until_gone = 'while [ -e "$1" ] || ps -o stat= -p "$2,$3" | grep -qv Z; do sleep 0.05; done'
+    subprocess.run(["/bin/sh", "-c", wait_until_gone, "sh", folder, *pids], check=True, timeout=30)
 
 
 async def test_a_test_that_takes_api_gets_a_namespace_of_its_own(api):

@@ -22,18 +22,18 @@ def test_an_hour_of_sleep_takes_no_time_and_is_exact():
 def test_timers_fire_in_order_and_at_their_time():
     async def main():
         loop = asyncio.get_running_loop()
-        seen = []
+        fired = []
 
         async def one(delay):
             await asyncio.sleep(delay)
-            seen.append((delay, loop.time()))
+            fired.append((delay, loop.time()))
 
         await asyncio.gather(*(one(d) for d in (3.0, 0.1, 86400.0 * 40, 0.1, 1e-6)))
-        return seen
+        return fired
 
-    seen = virtual.run(main())
-    assert [d for d, _ in seen] == [1e-6, 0.1, 0.1, 3.0, 86400.0 * 40]
-    assert all(at == d for d, at in seen)
+    fired_timers = virtual.run(main())
+    assert [d for d, _ in fired_timers] == [1e-6, 0.1, 0.1, 3.0, 86400.0 * 40]
+    assert all(at == d for d, at in fired_timers)
 
 
 def test_time_stands_still_while_something_is_ready():

@@ -85,8 +85,8 @@ def owners_by_line(obj):
 def test_blame_lists_owners_of_keys_beside_the_owner_of_the_map():
     """Tests managed fields after a migration of one key: the old entry still owns the map."""
     entries = [managed("new", "Apply", {"f:data": {"f:a": {}}}), managed("old", "Update", {"f:data": {}})]
-    shown = owners_by_line({"metadata": {"managedFields": entries}, "data": {"a": "1", "b": "2"}})
-    assert (shown['a: "1"'], shown['b: "2"']) == (["new"], [])
+    owner_by_line = owners_by_line({"metadata": {"managedFields": entries}, "data": {"a": "1", "b": "2"}})
+    assert (owner_by_line['a: "1"'], owner_by_line['b: "2"']) == (["new"], [])
     atomic = [managed("new", "Apply", {"f:data": {}}), managed("old", "Update", {"f:data": {}})]
     assert owners_by_line({"metadata": {"managedFields": atomic}, "data": {"a": "1"}})["data:"] == ["new", "old"]
 

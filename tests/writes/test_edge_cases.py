@@ -115,17 +115,17 @@ WRITES_WITHOUT_RESPONSE = {
 @pytest.mark.parametrize("write", WRITES_WITHOUT_RESPONSE.values(), ids=WRITES_WITHOUT_RESPONSE.keys())
 async def test_write_that_never_arrives_raises_unknown_outcome(env, monkeypatch, write):
     """Tests a write that is always lost while reads succeed: a retry would never end."""
-    widget, sent = await env.widget(spec={"size": 1}), []
+    widget, sent_requests = await env.widget(spec={"size": 1}), []
 
     async def raise_lost(*args, **options):
-        sent.append(args)
+        sent_requests.append(args)
         raise UnknownOutcome("the answer was lost")
 
     monkeypatch.setattr(env.client, "apply", raise_lost)
     monkeypatch.setattr(env.client, "patch", raise_lost)
     with pytest.raises(UnknownOutcome):
         await write(env, widget)
-    assert len(sent) == 2
+    assert len(sent_requests) == 2
 
 
 SINGLE_STRINGS = {
@@ -325,8 +325,10 @@ async def create_loose_object(env, content):
     spec = {**CRD["spec"], "group": LOOSE.group, "names": names, "versions": [version]}
     await env.foreign_client.create({**CRD, "metadata": {"name": "looses.loose.fairlead.test"}, "spec": spec})
     await env.foreign_client.create(LOOSE("l", "default"))
-    put = [{"op": "add", "path": "/status", "value": content}]
-    return await env.foreign_client.patch(LOOSE, "l", "default", put, type=PatchType.JSON, subresource="status")
+    status_patch = [{"op": "add", "path": "/status", "value": content}]
+    return await env.foreign_client.patch(
+        LOOSE, "l", "default", status_patch, type=PatchType.JSON, subresource="status"
+    )
 
 
 async def report_on(content):
@@ -344,9 +346,9 @@ async def report_on(content):
 @pytest.mark.parametrize("content", ACCEPTED, ids=map(str, ACCEPTED))
 def test_report_is_written_beside_malformed_conditions(content):
     after = asyncio.run(report_on(content))
-    ready = [item for item in after["conditions"] if isinstance(item, dict) and item.get("type") == "Ready"]
-    assert [item["status"] for item in ready] == ["True"]
-    assert after["observedGeneration"] == ready[0]["observedGeneration"] == 1
+    ready_conditions = [item for item in after["conditions"] if isinstance(item, dict) and item.get("type") == "Ready"]
+    assert [item["status"] for item in ready_conditions] == ["True"]
+    assert after["observedGeneration"] == ready_conditions[0]["observedGeneration"] == 1
     theirs = [
         item for item in (content or {}).get("conditions") or () if "Ready" not in str(item) or item["type"] != "Ready"
     ]

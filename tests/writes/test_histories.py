@@ -304,12 +304,12 @@ class WriteHistory:
         report.set(phase="ours")
         after = await status.write_status(self.writer, WIDGET, self.widget, report)
         if not self.is_concurrent:
-            ready = [
+            ready_conditions = [
                 (condition["status"], condition["reason"])
                 for condition in after.status["conditions"]
                 if condition["type"] == "Ready"
             ]
-            assert (ready, after.status["phase"]) == ([(str(bool(variant)), "Because")], "ours"), (
+            assert (ready_conditions, after.status["phase"]) == ([(str(bool(variant)), "Because")], "ours"), (
                 "only a part of the report was written"
             )
 
@@ -592,10 +592,10 @@ def test_histories_encounter_every_kind_of_rejection():
     """Tests that the histories caused every kind of rejection. Run with -s to print the counts."""
     if not counts["histories of one discipline"]:  # Another process ran them.
         test_histories_of_one_discipline_keep_the_invariants()
-    print("\n" + "\n".join(f"{count:6} {what}" for what, count in counts.items()))
+    print("\n" + "\n".join(f"{count:6} {rejection}" for rejection, count in counts.items()))
     assert {
-        what.__name__
-        for what in (
+        rejection.__name__
+        for rejection in (
             ObjectDeleting,
             ForeignObject,
             ObjectDeleted,

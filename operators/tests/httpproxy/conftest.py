@@ -37,8 +37,8 @@ class Environment:
         patch = {"spec": spec}
         await self.client.patch(HTTPProxy, name, self.namespace, patch, type=PatchType.MERGE)
 
-    async def connector(self, name="tunnel", *, ready):
-        await demo.report_connector(self.client, name, self.namespace, ready=ready)
+    async def connector(self, name="tunnel", *, is_ready):
+        await demo.report_connector(self.client, name, self.namespace, is_ready=is_ready)
 
     async def get(self, kind, name="web"):
         try:

@@ -70,7 +70,7 @@ async def test_sixteen_identical_forced_applies_make_one_event_and_no_conflict(e
     path = f"/apis/gateway.networking.k8s.io/v1/namespaces/{env.namespace}/httproutes"
     query = {"fieldManager": "m", "force": "true"}
     headers = {"Content-Type": PatchType.APPLY.value}
-    empty = await env.client.list(HTTPRoute, env.namespace)
+    empty_list = await env.client.list(HTTPRoute, env.namespace)
     transport = env.api.transport()
     requests = [
         transport.request(HttpRequest("PATCH", f"{path}/route", query=query, headers=headers, body=dumps(payload)))
@@ -81,12 +81,12 @@ async def test_sixteen_identical_forced_applies_make_one_event_and_no_conflict(e
     versions = {json.loads(answer.body)["metadata"]["resourceVersion"] for answer in answers}
     assert versions == {(await env.get(HTTPRoute, "route")).resource_version}
     await env.client.create(HTTPRoute("last", env.namespace, spec={}))
-    seen = Counter()
-    since = empty.resource_version
+    event_counts = Counter()
+    since = empty_list.resource_version
     async with asyncio.timeout(20), env.client.watch(HTTPRoute, env.namespace, resource_version=since) as watch:
         async for frame in watch:
             name = json.loads(frame.raw)["metadata"]["name"]
             if name == "last":
                 break
-            seen[frame.type] += 1
-    assert seen == {"ADDED": 1}
+            event_counts[frame.type] += 1
+    assert event_counts == {"ADDED": 1}

@@ -17,8 +17,8 @@ from fairlead_operators.httpproxy.kinds import (
 )
 
 
-def rules(endpoint, **more):
-    return [{"backends": [{"endpoint": endpoint, **more}]}]
+def rules(endpoint, **backend_fields):
+    return [{"backends": [{"endpoint": endpoint, **backend_fields}]}]
 
 
 async def test_basic_reconcile_creates_resources(running_env):
@@ -76,21 +76,21 @@ async def test_child_of_another_owner_is_reported_and_replaced_after_its_deletio
 
 
 async def test_connector_not_ready_uses_direct_response(running_env):
-    await running_env.connector(ready=False)
+    await running_env.connector(is_ready=False)
     await running_env.create(rules=demo.TUNNEL_RULES)
     answer = await running_env.wait_until(HTTPRouteFilter, "connector-offline-web", there)
     assert answer.spec["directResponse"]["statusCode"] == 503
     route = await running_env.wait_until(HTTPRoute, "web", there)
     assert route.spec["rules"][0]["filters"][0]["extensionRef"]["name"] == "connector-offline-web"
     assert "backendRefs" not in route.spec["rules"][0]
-    await running_env.connector(ready=True)
+    await running_env.connector(is_ready=True)
     await running_env.wait_until(HTTPRouteFilter, "connector-offline-web", gone)
     route = await running_env.get(HTTPRoute)
     assert route.spec["rules"][0]["backendRefs"][0]["name"] == "web-0-0"
 
 
 async def test_envoy_patch_policy_waits_for_the_https_listener(running_env):
-    await running_env.connector(ready=True)
+    await running_env.connector(is_ready=True)
     await running_env.create(rules=demo.TUNNEL_RULES)
     await running_env.condition("ConnectorMetadataProgrammed", "False", "Pending")
     assert await running_env.get(EnvoyPatchPolicy, "connector-web") is None
@@ -102,7 +102,7 @@ async def test_envoy_patch_policy_waits_for_the_https_listener(running_env):
 
 async def test_patch_policy_removed_when_connector_cleared(running_env):
     await running_env.gateway()
-    await running_env.connector(ready=True)
+    await running_env.connector(is_ready=True)
     await running_env.create(rules=demo.TUNNEL_RULES)
     await running_env.wait_until(EnvoyPatchPolicy, "connector-web", there)
     await running_env.change("web", rules=rules("http://backend.example.com"))
@@ -196,7 +196,7 @@ async def test_gateway_hostnames_and_finalizer_survive_a_spec_change(running_env
 
 async def test_deleting_the_proxy_removes_the_tunnel(running_env):
     await running_env.gateway()
-    await running_env.connector(ready=True)
+    await running_env.connector(is_ready=True)
     await running_env.create(rules=demo.TUNNEL_RULES)
     await running_env.wait_until(EnvoyPatchPolicy, "connector-web", there)
     await running_env.client.delete(HTTPProxy, "web", running_env.namespace)
@@ -223,9 +223,9 @@ async def test_rule_with_a_redirect_has_no_backend(running_env):
     plain = rules("http://backend.example.com")[0]
     await running_env.create(rules=[{**plain, "filters": [redirect]}, plain])
     route = await running_env.wait_until(HTTPRoute, "web", there)
-    redirected, sent = route.spec["rules"]
+    redirected, rule_with_backend = route.spec["rules"]
     assert (redirected["filters"], "backendRefs" in redirected) == ([redirect], False)
-    assert sent["backendRefs"][0]["name"] == "web-1-0"
+    assert rule_with_backend["backendRefs"][0]["name"] == "web-1-0"
     await running_env.wait_until(EndpointSlice, "web-1-0", there)
     assert await running_env.get(EndpointSlice, "web-0-0") is None
 

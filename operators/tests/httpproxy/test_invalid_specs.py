@@ -23,8 +23,8 @@ from fairlead_operators.httpproxy.kinds import (
 HOSTNAMES = [f"www-{i}.example.com" for i in range(17)]
 
 
-def backend_spec(endpoint, **more):
-    return {"rules": [{"backends": [{"endpoint": endpoint, **more}]}]}
+def backend_spec(endpoint, **backend_fields):
+    return {"rules": [{"backends": [{"endpoint": endpoint, **backend_fields}]}]}
 
 
 def with_filter(spec, **rule_filter):
@@ -93,7 +93,7 @@ async def test_schema_rejects_a_name_too_long_for_the_children(env):
 
 async def test_longest_name_and_sixteen_hostnames_work(running_env):
     name = "n" * 235
-    await running_env.connector(ready=False)
+    await running_env.connector(is_ready=False)
     await running_env.gateway(verified=HOSTNAMES[:16])
     await running_env.create(
         name, hostnames=HOSTNAMES[:16], **backend_spec("http://localhost:8080", connector={"name": "tunnel"})
@@ -138,7 +138,7 @@ async def test_missing_connector_is_reported_and_its_creation_noticed(running_en
     await running_env.wait_until(HTTPRouteFilter, "connector-offline-web", there)
     condition = await running_env.condition("ConnectorMetadataProgrammed", "False", "Pending")
     assert "Connector tunnel does not exist: create it" in condition["message"]
-    await running_env.connector(ready=True)
+    await running_env.connector(is_ready=True)
     await running_env.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
 
 
@@ -151,14 +151,14 @@ async def test_connector_enqueues_its_proxies_despite_an_invalid_proxy(env, capl
     await env.create(rules=demo.TUNNEL_RULES)
     await env.condition("Programmed", "True", "Programmed")
     await running.wait_until_idle()
-    await env.connector(ready=True)
+    await env.connector(is_ready=True)
     await env.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
     assert "proxies_of raised" not in caplog.text
 
 
 async def test_deleted_connector_is_reported_and_disables_the_tunnel(running_env):
     await running_env.gateway()
-    await running_env.connector(ready=True)
+    await running_env.connector(is_ready=True)
     await running_env.create(rules=demo.TUNNEL_RULES)
     await running_env.condition("ConnectorMetadataProgrammed", "True", "ConnectorMetadataApplied")
     await running_env.client.delete(Connector, "tunnel", running_env.namespace)

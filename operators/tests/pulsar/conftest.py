@@ -125,15 +125,15 @@ class Environment:
 
     async def wait_until_ready(self, kind, name):
         def holds(obj):
-            ready = obj.condition("Ready") or {}
-            return ready.get("status") == "True" and ready["observedGeneration"] == obj.generation
+            ready_condition = obj.condition("Ready") or {}
+            return ready_condition.get("status") == "True" and ready_condition["observedGeneration"] == obj.generation
 
         return await self.wait_until(kind, name, holds)
 
     async def wait_until_not_ready(self, kind, name, reason):
         def holds(obj):
-            ready = (obj and obj.condition("Ready")) or {}
-            return (ready.get("status"), ready.get("reason")) == ("False", reason)
+            ready_condition = (obj and obj.condition("Ready")) or {}
+            return (ready_condition.get("status"), ready_condition.get("reason")) == ("False", reason)
 
         return (await self.wait_until(kind, name, holds)).condition("Ready")["message"]
 

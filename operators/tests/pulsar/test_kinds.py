@@ -73,7 +73,9 @@ async def test_namespace_replicates_while_its_spec_has_the_reference(running_env
     await running_env.create(GeoReplication, "far", destinationConnectionRef={"name": "far"})
     await running_env.wait_until_ready(Namespace, "namespace")
     path = f"/v2/namespaces/{tenant}/orders/replication"
-    await running_env.pulsar.wait_until(path, lambda found: {*found} == {CLUSTER, f"far-{tenant}"})
+    await running_env.pulsar.wait_until(
+        path, lambda replication_clusters: {*replication_clusters} == {CLUSTER, f"far-{tenant}"}
+    )
     await running_env.change(Namespace, "namespace", geoReplicationRefs=None)
     await running_env.pulsar.wait_until(path, equals([CLUSTER]))
 

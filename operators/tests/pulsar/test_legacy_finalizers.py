@@ -69,14 +69,14 @@ async def test_legacy_never_removes_its_finalizer_with_a_lagging_cache(env, writ
     await env.connect()
     await env.create(Tenant, "tenant", name=env.tenant)
     for kind, name in ((Tenant, "tenant"), (Connection, "pulsar")):
-        ready = await env.wait_until_ready(kind, name)
-        await ctx.caches[kind].wait_until(ready.resource_version)
+        ready_object = await env.wait_until_ready(kind, name)
+        await ctx.caches[kind].wait_until(ready_object.resource_version)
     gate.closed = True
     await env.delete(Tenant, "tenant")
     patch = {"metadata": {"annotations": {"example.com/n": "1"}}}
     await env.client.patch(Tenant, "tenant", env.namespace, patch, type=PatchType.MERGE)
     await gate.release(lambda _, obj: obj.deleting and not obj.annotations)
-    await env.pulsar.wait_until(f"/v2/tenants/{env.tenant}", lambda found: found is None)
+    await env.pulsar.wait_until(f"/v2/tenants/{env.tenant}", lambda stored_tenant: stored_tenant is None)
     counter.counts.clear()
     async with asyncio.timeout(PATIENCE):
         while counter.counts["PUT", 409] < 5:

@@ -126,7 +126,7 @@ async def test_two_replicas_create_one_plan_and_one_job(env):
                     running.add(node.name)
                 if len(running) == len(names):
                     break
-    assert {name: len(seen) for name, seen in ids.items()} == dict.fromkeys(names, 1)
+    assert {name: len(plan_ids) for name, plan_ids in ids.items()} == dict.fromkeys(names, 1)
 
 
 async def test_plan_of_a_dead_executor_is_taken_over(env):
@@ -159,9 +159,9 @@ async def test_deployment_creates_its_nodes_and_deletes_surplus_ones(env):
     await env.operator()
     spec = {"replicas": 3, "template": {"spec": demo.make_node("x")["spec"]}}
     await env.client.create(SeiNodeDeployment("group", env.namespace, spec=spec))
-    done = await env.wait_until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
-    assert done.status["nodes"] == ["group-0", "group-1", "group-2"]
-    assert done.status["plan"]["phase"] == "Complete"
+    ready_deployment = await env.wait_until(SeiNodeDeployment, "group", lambda o: o.is_true("Ready"))
+    assert ready_deployment.status["nodes"] == ["group-0", "group-1", "group-2"]
+    assert ready_deployment.status["plan"]["phase"] == "Complete"
     await env.change(SeiNodeDeployment, "group", replicas=1)
     await env.wait_until(SeiNode, "group-2", gone)
     assert await env.get(SeiNode, "group-0") is not None

@@ -44,7 +44,7 @@ class _GatedStream:
         self.pump = asyncio.create_task(self.read_ahead())
 
     async def read_ahead(self):
-        rest = b""
+        unread_bytes = b""
         while True:
             try:
                 chunk = await self.inner.read()
@@ -53,7 +53,7 @@ class _GatedStream:
             if not chunk:
                 self.released.put_nowait(b"")
                 return
-            *lines, rest = (rest + chunk).split(b"\n")
+            *lines, unread_bytes = (unread_bytes + chunk).split(b"\n")
             for line in lines:
                 if self.gate.closed:
                     self.gate.held_events.append((self, line + b"\n"))

@@ -17,11 +17,11 @@ def parse_all(text: str | bytes) -> list[Any]:
     try:
         return [document for document in yaml.load_all(text, _loader()) if document is not None]
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
+        position = getattr(error, "problem_mark", None)
         lines = (
             text.count("\n") if isinstance(text, str) else text.count(b"\n")
         )  # the end of the text counts as one more line
-        line = f" at line {min(mark.line, lines) + 1}" if mark else ""
+        line = f" at line {min(position.line, lines) + 1}" if position else ""
         problem = getattr(error, "problem", None) or getattr(error, "reason", None)
         raise InvalidYaml(f"not YAML{line}" + (f": {problem}" if problem else "")) from error
     except UnicodeDecodeError as error:

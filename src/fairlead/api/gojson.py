@@ -80,15 +80,15 @@ def _escape_character(char: str) -> str:
     return f"\\x{point:02x}" if point < 0x80 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
-def _format(value: float, least: int, most: int, form: str) -> str:
-    """Format a float, with an exponent if its decimal point is not at a position in (`least`, `most`].
+def _format(value: float, lowest_point: int, highest_point: int, form: str) -> str:
+    """Format a float, with an exponent if its decimal point is not at a position in (`lowest_point`, `highest_point`].
 
     `form` is the Python format of the exponent, such as "+03d".
     """
     sign, digits, point = _shortest_digits(value)
     if not digits:
         return f"{sign}0"
-    if least < point <= most:
+    if lowest_point < point <= highest_point:
         if point <= 0:
             return f"{sign}0.{'0' * -point}{digits}"
         if point >= len(digits):
@@ -103,8 +103,8 @@ def _shortest_digits(value: float) -> tuple[str, str, int]:
     text = repr(value)
     sign = "-" if text[0] == "-" else ""
     mantissa, _, exponent = text.removeprefix("-").partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
+    integer_digits, _, fraction = mantissa.partition(".")
+    digits = (integer_digits + fraction).lstrip("0")
     point = len(digits) - len(fraction) + int(exponent or 0)
     return sign, digits.rstrip("0"), point
 

@@ -36,8 +36,8 @@ class ObjectRef(NamedTuple):
     """The name of another cluster of the run; empty for the operator's own."""
 
     def __str__(self) -> str:
-        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.kind} {where}" + (f" at {self.cluster}" if self.cluster else "")
+        qualified_name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {qualified_name}" + (f" at {self.cluster}" if self.cluster else "")
 
 
 class FieldChange(NamedTuple):
@@ -159,7 +159,9 @@ class History:
 
         def unsubscribe() -> None:
             for point in wanted:
-                self._subscribers[point] = tuple(each for each in self._subscribers[point] if each is not subscriber)
+                self._subscribers[point] = tuple(
+                    existing for existing in self._subscribers[point] if existing is not subscriber
+                )
 
         return unsubscribe
 

@@ -48,36 +48,38 @@ def describe_causes(record: Record, namespace: str | None = None) -> str:
 def describe(record: Record) -> str:
     """Return what happened in one line, without the time and the actor."""
     namespace = record.primary.namespace if record.primary is not None else None
-    what = describe_object(record.object, namespace)
+    object_text = describe_object(record.object, namespace)
     match record.point:
         case "woken":
             return f"woken by {describe_causes(record, namespace)}"
         case "read" if record.verb == "list":
-            where = f" in {record.object.namespace}" if record.object is not None and record.object.namespace else ""
+            namespace_suffix = (
+                f" in {record.object.namespace}" if record.object is not None and record.object.namespace else ""
+            )
             kind = record.object.kind if record.object is not None else ""
-            return f"listed {kind}{where} from {_source(record)}: {record.outcome} objects"
+            return f"listed {kind}{namespace_suffix} from {_source(record)}: {record.outcome} objects"
         case "read":
             version = f" at version {record.version}" if record.version else ", which does not exist"
-            return f"read {what} from {_source(record)}{version}"
+            return f"read {object_text} from {_source(record)}{version}"
         case "skipped":
-            return f"skipped {record.verb} of {what}{_subresource(record)}: unchanged"
+            return f"skipped {record.verb} of {object_text}{_subresource(record)}: unchanged"
         case "written":
-            return _describe_write(record, what)
+            return _describe_write(record, object_text)
         case "ended":
             return _describe_end(record)
         case "request":
             return f"{record.verb} {record.path} {record.outcome} {format_seconds(record.seconds)}"
 
 
-def _describe_write(record: Record, what: str) -> str:
+def _describe_write(record: Record, object_text: str) -> str:
     if record.outcome == "unchanged":
-        return f"{record.verb} of {what}{_subresource(record)} changed nothing"
-    done = (_PLANNED if record.is_dry_run else _DONE).get(record.outcome)
-    if done is None:
-        return f"{record.verb} of {what}{_subresource(record)} failed: {record.outcome}: {record.message}"
+        return f"{record.verb} of {object_text}{_subresource(record)} changed nothing"
+    action_text = (_PLANNED if record.is_dry_run else _DONE).get(record.outcome)
+    if action_text is None:
+        return f"{record.verb} of {object_text}{_subresource(record)} failed: {record.outcome}: {record.message}"
     if record.outcome == "changed" and record.fields:
-        return f"{done} {what}: {describe_paths(change.path for change in record.fields)}"
-    return f"{done} {what}"
+        return f"{action_text} {object_text}: {describe_paths(change.path for change in record.fields)}"
+    return f"{action_text} {object_text}"
 
 
 def _describe_end(record: Record) -> str:
@@ -89,8 +91,8 @@ def _describe_end(record: Record) -> str:
 def describe_paths(paths: Iterable[str]) -> str:
     """Return the paths with commas. Only the first few are named."""
     named = list(paths)
-    more = f" and {len(named) - MAX_PATHS} more" if len(named) > MAX_PATHS else ""
-    return ", ".join(named[:MAX_PATHS]) + more
+    omitted_suffix = f" and {len(named) - MAX_PATHS} more" if len(named) > MAX_PATHS else ""
+    return ", ".join(named[:MAX_PATHS]) + omitted_suffix
 
 
 def find_transitions(fields: Iterable[FieldChange]) -> dict[str, dict[str, str]]:
@@ -108,13 +110,17 @@ def find_transitions(fields: Iterable[FieldChange]) -> dict[str, dict[str, str]]
                 transitions[condition_type] = new
             elif key in (".status", ".reason", ".message"):
                 transitions.setdefault(condition_type, {})[key[1:]] = str(new)
-    return {name: parts for name, parts in transitions.items() if "status" in parts or "reason" in parts}
+    return {
+        name: changed_fields
+        for name, changed_fields in transitions.items()
+        if "status" in changed_fields or "reason" in changed_fields
+    }
 
 
-def describe_transition(condition_type: str, parts: dict[str, str]) -> str:
+def describe_transition(condition_type: str, changed_fields: dict[str, str]) -> str:
     """Return for example `Ready is now False: Waiting, no endpoints yet`."""
-    details = ", ".join(parts[key] for key in ("reason", "message") if parts.get(key))
-    status = f" is now {parts['status']}" if "status" in parts else ""
+    details = ", ".join(changed_fields[key] for key in ("reason", "message") if changed_fields.get(key))
+    status = f" is now {changed_fields['status']}" if "status" in changed_fields else ""
     return f"{condition_type}{status}" + (f": {details}" if details else "")
 
 

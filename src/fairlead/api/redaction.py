@@ -66,10 +66,12 @@ def redact_message(message: Any, written: Any) -> Any:
 
 def _values_sent(written: Any) -> set[str]:
     if isinstance(written, list):
-        parts = [op.get("value") for op in written if isinstance(op, Mapping)]
+        values = [op.get("value") for op in written if isinstance(op, Mapping)]
     else:
-        parts = [written.get(part) for part in ("data", "stringData")] if isinstance(written, Mapping) else []
-    return {text for part in parts for text in _leaves(part) if text}
+        values = (
+            [written.get(field_name) for field_name in ("data", "stringData")] if isinstance(written, Mapping) else []
+        )
+    return {text for field_name in values for text in _leaves(field_name) if text}
 
 
 def _leaves(value: Any) -> Iterator[str]:

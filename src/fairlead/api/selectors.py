@@ -49,8 +49,8 @@ class LabelSelector:
     requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
-        present = labels or {}
-        return all(requirement.matches(present) for requirement in self.requirements)
+        label_values = labels or {}
+        return all(requirement.matches(label_values) for requirement in self.requirements)
 
     def __bool__(self) -> bool:
         return bool(self.requirements)
@@ -170,8 +170,8 @@ def _lex(text: str) -> list[tuple[str, str]]:
             end = at
             while end < len(text) and text[end] not in _SPECIAL and text[end] not in " \t\r\n":
                 end += 1
-            word = text[at:end]
-            items.append((word if word in ("in", "notin") else "id", word))
+            token_text = text[at:end]
+            items.append((token_text if token_text in ("in", "notin") else "id", token_text))
             at = end
     return [*items, ("end", _END)]
 
@@ -235,9 +235,9 @@ class _Parser:
         else:
             raise SelectorError(f"found '{literal}', expected: {', '.join(_OPERATORS)}")
         if operator in "<>" and not all(_is_int64(v) for v in values):
-            (shown,) = values
+            (bound,) = values
             raise SelectorError(
-                f"values[0]: Invalid value: \"{shown}\": for 'Gt', 'Lt' operators, the value must be an integer"
+                f"values[0]: Invalid value: \"{bound}\": for 'Gt', 'Lt' operators, the value must be an integer"
             )
         for value in sorted(values):
             if problem := self._check(key, value):

@@ -57,19 +57,29 @@ class RecordingClient(Client):
         self._is_dry_run = is_dry_run
 
     async def _send_object(
-        self, method: str, kind: Kind, namespace: str | None, *where: Any, writes: bool = False, **rest: Any
+        self,
+        method: str,
+        kind: Kind,
+        namespace: str | None,
+        *address: Any,
+        writes: bool = False,
+        **request_options: Any,
     ) -> tuple[int, Object]:
         if not writes:
-            return await super()._send_object(method, kind, namespace, *where, **rest)
+            return await super()._send_object(method, kind, namespace, *address, **request_options)
         write = None
         if self._history is not None and self._history.wants(WRITTEN):
-            write = self._begin(method, kind, namespace, where[0], where[1], rest)
+            write = self._begin(method, kind, namespace, address[0], address[1], request_options)
         try:
             if self._is_dry_run:
-                code, answer = await super()._send_object(method, kind, namespace, *where, writes=True, **rest)
+                code, answer = await super()._send_object(
+                    method, kind, namespace, *address, writes=True, **request_options
+                )
             else:
                 with self._cache.writing(kind, namespace) as own:
-                    code, answer = await super()._send_object(method, kind, namespace, *where, writes=True, **rest)
+                    code, answer = await super()._send_object(
+                        method, kind, namespace, *address, writes=True, **request_options
+                    )
                     self._record(own, method, kind, answer)
         except Exception as error:
             if write is not None:
@@ -96,12 +106,12 @@ class RecordingClient(Client):
         namespace: str | None,
         name: str | None,
         subresource: str | None,
-        rest: Mapping[str, Any],
+        request_options: Mapping[str, Any],
     ) -> "_RecordedWrite":
         assert self._history is not None
         if name is None:  # a create
-            name = ((rest.get("body") or {}).get("metadata") or {}).get("name") or ""
-        verb = "apply" if rest.get("content_type") == PatchType.APPLY else _VERBS[method]
+            name = ((request_options.get("body") or {}).get("metadata") or {}).get("name") or ""
+        verb = "apply" if request_options.get("content_type") == PatchType.APPLY else _VERBS[method]
         ref = ObjectRef(kind.kind, namespace if kind.namespaced else None, name, kind.api_version, self._cluster)
         before = self._cache.find(kind, name, namespace) if name else None
         return _RecordedWrite(self._history, verb, ref, subresource or "", rest.get("body"), before, self._is_dry_run)

@@ -62,7 +62,9 @@ async def find_kind(client: Client, name: str) -> Kind:
     for served in await client.kinds():
         kind, group = served.kind, f".{served.kind.group}" if served.kind.group else ""
         names = {kind.kind.lower(), kind.plural, guess_plural(kind.kind), *served.short_names}
-        qualified = {f"{each}{group}" for each in names} | {f"{each}.{kind.version}{group}" for each in names}
+        qualified = {f"{kind_name}{group}" for kind_name in names} | {
+            f"{kind_name}.{kind.version}{group}" for kind_name in names
+        }
         if lower in names | qualified and "get" in served.verbs:
             matches.setdefault((kind.group, kind.kind), kind)  # The preferred version of a group comes first.
     if not matches:

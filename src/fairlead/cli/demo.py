@@ -159,9 +159,9 @@ def progress_bar(description: str, *, quiet: bool) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
-        task = bar.add_task(description, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
+        task = progress.add_task(description, total=None)
+        yield lambda completed, total: progress.update(task, completed=completed, total=total)
 
 
 def print_tables(system: str, count: int, outcomes: "dict[Variant, Outcome]") -> None:

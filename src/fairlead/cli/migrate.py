@@ -113,13 +113,13 @@ async def _migrate(
             object_name = describe_object(kind, obj.name, obj.namespace)
             async with concurrency:
                 try:
-                    done = await migrate(writer, kind, obj, fields=fields, managers=managers, dry_run=dry_run)
+                    migration = await migrate(writer, kind, obj, fields=fields, managers=managers, dry_run=dry_run)
                 except ObjectDeleted:
                     report.unchanged += 1
                 except (ApiError, WriteError, UnknownOutcome, OSError) as error:
                     report.failed[object_name] = str(error)
                 else:
-                    report.moved[object_name] = done.moved
+                    report.moved[object_name] = migration.moved
             click.echo(f"\r{len(report.moved)} done", nl=False, err=True)
 
         for kind in [await find_kind(connection.client, name) for name in kind_names]:

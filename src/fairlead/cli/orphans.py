@@ -204,9 +204,9 @@ def _parse_options(
     names = [name for name, _ in upstreams]
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
         raise click.UsageError(f"--upstream names {', '.join(duplicates)} twice: use one context per cluster")
-    if both := sorted(set(names) & set(retired)):
+    if in_both := sorted(set(names) & set(retired)):
         raise click.UsageError(
-            f"{', '.join(both)} cannot be both --upstream and --retired: a retired cluster does not exist any more"
+            f"{', '.join(in_both)} cannot be both --upstream and --retired: a retired cluster does not exist any more"
         )
     if not names and not retired:
         raise click.UsageError("--upstream or --retired is required: name at least one cluster")
@@ -237,7 +237,7 @@ class _Run:
     journal: DeletionJournalFile
 
     async def scan(self) -> Plan:
-        progress = _print_progress if sys.stderr.isatty() else lambda step, done, total: None
+        progress = _print_progress if sys.stderr.isatty() else lambda step, completed, total: None
         plan = await scan(self.fleet, self.options.rules, self.evidence, grace=self.options.grace, progress=progress)
         if sys.stderr.isatty():
             click.echo("\r\x1b[K", nl=False, err=True)
@@ -288,9 +288,9 @@ def _journal(evidence: Path) -> Path:
     return evidence.with_name(f"{evidence.name.removesuffix('.json')}.journal")
 
 
-def _print_progress(step: str, done: int, total: int) -> None:
+def _print_progress(step: str, completed: int, total: int) -> None:
     total_text = f" of {total}" if total else ""
-    click.echo(f"\r\x1b[K{done}{total_text} {printable(step)}", nl=False, err=True)
+    click.echo(f"\r\x1b[K{completed}{total_text} {printable(step)}", nl=False, err=True)
 
 
 async def _apply(options: OrphanOptions, file: Path, yes: bool) -> int:
@@ -299,8 +299,8 @@ async def _apply(options: OrphanOptions, file: Path, yes: bool) -> int:
         plan = await run.scan()
         await run.save()
         chosen = choose_items(names, plan)
-        for name, why in chosen.skipped:
-            click.echo(f"stays: {printable(name)}: {printable(why)}")
+        for name, reason in chosen.skipped:
+            click.echo(f"stays: {printable(name)}: {printable(reason)}")
         for problem in plan.problems:
             click.echo(f"could not be judged: {printable(problem)}", err=True)
         if too_many := find_exceeded_caps(plan, chosen.items, options.cap):

@@ -225,7 +225,7 @@ async def _run(
     settings: dict[str, dict[str, float]],
     request_timeout: float | None,
     shutdown_timeout: float | None,
-    **where: Any,
+    **connection_options: Any,
 ) -> int:
     sources = SourceFiles(target) if dev else None
     operator = sources.load(load_operator) if sources else load_operator()
@@ -244,7 +244,7 @@ async def _run(
             from fairlead.cli.tracing import exporting_traces
 
             subscribers.append(stack.enter_context(exporting_traces(operator.name)))
-        place = await stack.enter_async_context(_connect(world, operator, embedded=embedded, **where))
+        place = await stack.enter_async_context(_connect(world, operator, embedded=embedded, **connection_options))
         options = Options(
             namespaces=place.namespaces,
             lease_namespace=place.lease_namespace,
@@ -345,7 +345,9 @@ async def _connect(
         if name in contexts:
             raise UserError(f"--cluster {name} is set twice: set it once")
         contexts[name] = context
-    declared = {source.cluster for each in operator.controllers.values() for source in each.sources} - {HOME}
+    declared = {source.cluster for controller in operator.controllers.values() for source in controller.sources} - {
+        HOME
+    }
     async with contextlib.AsyncExitStack() as stack:
         if embedded:
             from fairlead.cli.embedded import run_embedded_server
@@ -416,11 +418,11 @@ async def _check_scopes(operator: Operator, place: Target, world: World) -> None
             return
         raise
     for controller in operator.controllers.values():
-        others = [source.kind for source in controller.sources if source.cluster == HOME and kinds[source.kind.key]]
-        if not kinds[controller.kind.key] and others:
+        watched = [source.kind for source in controller.sources if source.cluster == HOME and kinds[source.kind.key]]
+        if not kinds[controller.kind.key] and watched:
             raise UserError(
                 f"{operator.name} reconciles {controller.kind.kind}, which is cluster-scoped, and watches "
-                f"{others[0].kind}, which is namespaced, only in the namespace {place.namespaces[0]}: add -A to watch "
+                f"{watched[0].kind}, which is namespaced, only in the namespace {place.namespaces[0]}: add -A to watch "
                 f"every namespace, or name the namespaces with -n"
             )
 
@@ -433,6 +435,6 @@ async def _reconcile_once(operator: Operator, place: Target, world: World, optio
     async with operator.running(place.transport, world, **options) as running:
         await running.wait_until_idle()
         failures, unfed = running.failures, running.failing_watches
-    for what, error in [*failures.items(), *unfed.items()]:
-        log.error("%s: %s", what, error)
+    for subject, error in [*failures.items(), *unfed.items()]:
+        log.error("%s: %s", subject, error)
     return 1 if failures or unfed else 0

@@ -140,7 +140,7 @@ def serve(
             data=data,
         )
         server.inject(_read_fault_plan(faults) if faults else None)
-        admin_token = next((each for each, user in users.items() if user.is_superuser), next(iter(users)))
+        admin_token = next((user_token for user_token, user in users.items() if user.is_superuser), next(iter(users)))
         asyncio.run(run_until_signal(_serve(server, host, port, admin_token, not no_tls, client_ca, write_kubeconfig)))
     except ValueError as error:
         raise click.UsageError(str(error)) from None

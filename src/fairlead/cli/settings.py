@@ -58,8 +58,8 @@ def collect_settings(options: dict[str, Any]) -> dict[str, dict[str, float]]:
         for controller, value in options.pop(name):
             values = settings.setdefault(controller, {})
             if name in values:
-                whom = f"controller {controller}" if controller else "all controllers"
-                raise click.UsageError(f"{_option(name)} is set twice for {whom}: set it once")
+                controllers_text = f"controller {controller}" if controller else "all controllers"
+                raise click.UsageError(f"{_option(name)} is set twice for {controllers_text}: set it once")
             values[name] = value
     return settings
 

@@ -55,8 +55,8 @@ def command(kind: str, name: str, namespace: str | None, url: str, passes: int, 
 
 def _get(url: str, query: dict[str, str]) -> bytes:
     try:
-        parts = urlsplit(url)
-        scheme, host, port = parts.scheme, parts.hostname, parts.port
+        url_parts = urlsplit(url)
+        scheme, host, port = url_parts.scheme, url_parts.hostname, url_parts.port
     except ValueError:
         scheme, host, port = "", None, None
     if scheme != "http" or not host:

@@ -222,12 +222,12 @@ def parse_error(response: Response | _ErrorResponse) -> ApiError:
     return ApiError.of(status, response.status)
 
 
-def _unexpected(request: ApiRequest, response: Response, why: Exception) -> ApiError:
+def _unexpected(request: ApiRequest, response: Response, cause: Exception) -> ApiError:
     """Return the error for a success that is not the requested object or list."""
     is_secret = "/secrets" in request.path  # A broken answer may still contain the values.
     text = "(not shown)" if is_secret else printable(response.body[:200].decode(errors="replace")).strip()
     message = (
-        f"{request.method} {request.path}: HTTP {response.status}, and the answer is not what was requested ({why}): "
+        f"{request.method} {request.path}: HTTP {response.status}, and the answer is not what was requested ({cause}): "
         f"check the server's address and the proxies on the way; it starts with: {text or '(no body)'}"
     )
     return ApiError({"code": response.status, "message": message}, response.status)
@@ -251,7 +251,7 @@ def _may_have_happened(failure: ApiError) -> bool:
     return 200 <= failure.code < 300 or (failure.code == 500 and not failure.status.get("reason") and is_storage_error)
 
 
-def _unknown_outcome(request: ApiRequest, why: str) -> UnknownOutcome:
+def _unknown_outcome(request: ApiRequest, cause: str) -> UnknownOutcome:
     return UnknownOutcome(
-        f"{request.method} {request.path}: the answer was lost ({why}), so it may or may not have happened"
+        f"{request.method} {request.path}: the answer was lost ({cause}), so it may or may not have happened"
     )

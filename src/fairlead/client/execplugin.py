@@ -170,5 +170,5 @@ class ExecCredentials:
         )
         return identity, expires
 
-    def _failed(self, why: str) -> CredentialsError:
-        return CredentialsError(f"the credential plugin {self._plugin.command!r} {why}")
+    def _failed(self, problem: str) -> CredentialsError:
+        return CredentialsError(f"the credential plugin {self._plugin.command!r} {problem}")

@@ -242,9 +242,9 @@ def tls_context(cluster: Cluster, identity: Identity) -> ssl.SSLContext:
 
 
 async def _read_body(response: aiohttp.ClientResponse) -> bytes:
-    parts, size = [], 0
+    chunks, size = [], 0
     async for part in response.content.iter_any():
-        parts.append(part)
+        chunks.append(part)
         size += len(part)
         if size > MAX_BODY:
             response.close()  # Closes the connection too, so the rest of the body is not read.
@@ -252,7 +252,7 @@ async def _read_body(response: aiohttp.ClientResponse) -> bytes:
                 f"the answer of {response.url.origin()} is longer than {MAX_BODY:,} bytes: list with a limit, and "
                 f"check the server's address"
             )
-    return b"".join(parts)
+    return b"".join(chunks)
 
 
 def _deadline(timeout: float | None) -> float | None:
@@ -315,9 +315,9 @@ def _translate_error(error: aiohttp.ClientError) -> OSError:
         has_own_errno = (
             isinstance(cause, ssl.SSLError | socket.gaierror) or not cause.errno
         )  # these have their own error numbers
-        why = str(cause.strerror or cause) if has_own_errno else os.strerror(cause.errno or 0)
+        reason = str(cause.strerror or cause) if has_own_errno else os.strerror(cause.errno or 0)
         return NotSent(
-            f"cannot connect to {error.host}:{error.port} ({why}): is the server up, and is its address right?"
+            f"cannot connect to {error.host}:{error.port} ({reason}): is the server up, and is its address right?"
         )
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return NotSent(

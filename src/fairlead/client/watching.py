@@ -58,8 +58,8 @@ class FrameSplitter:
         if not lines:
             return []
         lines.insert(0, b"".join(self._partial))
-        rest = lines.pop()
-        self._partial, self._partial_size = [rest] if rest else [], len(rest)
+        incomplete_line = lines.pop()
+        self._partial, self._partial_size = [incomplete_line] if incomplete_line else [], len(incomplete_line)
         return [line for line in lines if line and not line.isspace()]
 
     @property

@@ -24,18 +24,18 @@ def text(value: object) -> Html:
 
 def tag(name: str, /, *children: Child, **attributes: object) -> Html:
     """Return an element. `class_` is the attribute class, `data_x` is data-x. A None or False attribute is left out."""
-    parts = [f"<{name}"]
+    html_parts = [f"<{name}"]
     for key, value in attributes.items():
         if value is None or value is False:
             continue
         attribute = key.rstrip("_").replace("_", "-")
-        parts.append(f" {attribute}" if value is True else f' {attribute}="{text(value)}"')
-    parts.append(">")
+        html_parts.append(f" {attribute}" if value is True else f' {attribute}="{text(value)}"')
+    html_parts.append(">")
     if name in _VOID:
-        return Html("".join(parts))
-    parts += [text(child) for child in children if child is not None]
-    parts.append(f"</{name}>")
-    return Html("".join(parts))
+        return Html("".join(html_parts))
+    html_parts += [text(child) for child in children if child is not None]
+    html_parts.append(f"</{name}>")
+    return Html("".join(html_parts))
 
 
 def join(*children: Child) -> Html:

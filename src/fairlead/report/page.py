@@ -45,7 +45,7 @@ svg { width: 100%; min-width: 50rem; height: auto; } svg text { fill: var(--ink)
 
 def render(results: Mapping[str, tuple[int, Mapping[Any, Any]]]) -> str:
     """Return the HTML page. `results` maps a system to (number of objects, Outcome of each variant)."""
-    parts = [
+    html_parts = [
         "<!doctype html><html lang=en><meta charset=utf-8>",
         '<meta name=viewport content="width=device-width, initial-scale=1">',
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
@@ -56,45 +56,49 @@ def render(results: Mapping[str, tuple[int, Mapping[Any, Any]]]) -> str:
         "<p>The time axis is logarithmic.</p>",
     ]
     for system, (scale, outcomes) in results.items():
-        parts.append(f"<h2>{escape(system)}, {scale} object{'s' if scale > 1 else ''}</h2>")
-        parts.append(_table({str(variant): outcome.to_json() for variant, outcome in outcomes.items()}))
+        html_parts.append(f"<h2>{escape(system)}, {scale} object{'s' if scale > 1 else ''}</h2>")
+        html_parts.append(_table({str(variant): outcome.to_json() for variant, outcome in outcomes.items()}))
         end = max(
             (record.time for outcome in outcomes.values() for record in outcome.records if _is_drawn(record)),
             default=1.0,
         )
         for variant, outcome in outcomes.items():
             svg = timeline(outcome.records, outcome.seconds, end)
-            parts.append(f"<h3>{escape(str(variant))}</h3><div class=wide>{svg}</div>")
+            html_parts.append(f"<h3>{escape(str(variant))}</h3><div class=wide>{svg}</div>")
             for title, items in (("Lost", outcome.losses), ("Stuck", outcome.stuck)):
                 if items:
                     first = "".join(f"<li>{escape(item)}" for item in items[:20])
-                    more = f"<p>and {len(items) - 20} more</p>" if len(items) > 20 else ""
-                    parts.append(f"<details><summary>{title}: {len(items)}</summary><ul>{first}</ul>{more}</details>")
-    return "".join(parts)
+                    omitted_line = f"<p>and {len(items) - 20} more</p>" if len(items) > 20 else ""
+                    html_parts.append(
+                        f"<details><summary>{title}: {len(items)}</summary><ul>{first}</ul>{omitted_line}</details>"
+                    )
+    return "".join(html_parts)
 
 
-def timeline(records: Sequence[Record], done: Sequence[float], end: float) -> str:
+def timeline(records: Sequence[Record], finish_times: Sequence[float], end: float) -> str:
     """Return an SVG timeline with a row for finished objects, and rows for the reconciles and writes of each actor."""
-    drawn = [record for record in records if _is_drawn(record)]
-    lanes = sorted({_lane(record) for record in drawn}, key=lambda lane: (lane[0], not lane[1]))
+    drawn_records = [record for record in records if _is_drawn(record)]
+    lanes = sorted({_lane(record) for record in drawn_records}, key=lambda lane: (lane[0], not lane[1]))
     width, longest = WIDTH - LANE_START - 10, log1p(max(end, LINEAR_SECONDS) / LINEAR_SECONDS)
 
     def x(at: float) -> float:
         return LANE_START + round(width * log1p(max(0.0, at) / LINEAR_SECONDS) / longest / COLUMN) * COLUMN
 
-    parts = [_lane_label(0, "done"), _draw_marks("done", 0, {x(at) for at in done})]
+    svg_parts = [_lane_label(0, "done"), _draw_marks("done", 0, {x(at) for at in finish_times})]
     for row, (actor, is_reconcile) in enumerate(lanes, start=1):
-        in_lane = [record for record in drawn if _lane(record) == (actor, is_reconcile)]
+        in_lane = [record for record in drawn_records if _lane(record) == (actor, is_reconcile)]
         css_class = "reconcile" if is_reconcile else "write"
-        parts.append(_lane_label(row, f"{actor} {'reconciles' if is_reconcile else 'writes'}"))
-        parts.append(_draw_marks(css_class, row, {x(record.time) for record in in_lane if not _has_failed(record)}))
-        parts.append(_draw_failures(row, in_lane, x))
+        svg_parts.append(_lane_label(row, f"{actor} {'reconciles' if is_reconcile else 'writes'}"))
+        svg_parts.append(_draw_marks(css_class, row, {x(record.time) for record in in_lane if not _has_failed(record)}))
+        svg_parts.append(_draw_failures(row, in_lane, x))
     base = LANE_HEIGHT * (len(lanes) + 1) + 8
-    parts.append(f'<path class="axis" d="M{LANE_START} {base}H{WIDTH}"/>')
+    svg_parts.append(f'<path class="axis" d="M{LANE_START} {base}H{WIDTH}"/>')
     ticks = [0.0, *(tick for tick in TICKS if x(end) - x(tick) > TICK_LABEL_WIDTH), end]
-    parts.extend(f'<text x="{x(at):g}" y="{base + 15}" text-anchor="middle">{_tick_label(at)}</text>' for at in ticks)
+    svg_parts.extend(
+        f'<text x="{x(at):g}" y="{base + 15}" text-anchor="middle">{_tick_label(at)}</text>' for at in ticks
+    )
     size = f"0 0 {WIDTH + 30} {base + 22}"
-    return f'<svg viewBox="{size}" role="img" aria-label="timeline">{"".join(parts)}</svg>'
+    return f'<svg viewBox="{size}" role="img" aria-label="timeline">{"".join(svg_parts)}</svg>'
 
 
 def format_duration(seconds: float | None) -> str:
@@ -103,8 +107,8 @@ def format_duration(seconds: float | None) -> str:
         return "never"
     if seconds < 59.995:
         return f"{seconds:.2f}s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}m{rest:02}s"
+    minutes, seconds_left = divmod(round(seconds), 60)
+    return f"{minutes}m{seconds_left:02}s"
 
 
 def _tick_label(at: float) -> str:
@@ -128,8 +132,10 @@ def _draw_failures(row: int, records: Iterable[Record], x: Callable[[float], flo
             columns.setdefault(x(record.time), []).append(record)
     paths = []
     for column, in_column in columns.items():
-        first, more = in_column[0], len(in_column) - 1
-        tooltip = f"{first.time:.3f} s {first.verb} {_target(first)}" + (f", and {more} more" if more else "")
+        first, hidden_count = in_column[0], len(in_column) - 1
+        tooltip = f"{first.time:.3f} s {first.verb} {_target(first)}" + (
+            f", and {hidden_count} more" if hidden_count else ""
+        )
         line = f"M{column:g} {LANE_HEIGHT * row + 4}v{LANE_HEIGHT - 6}"
         paths.append(f'<path d="{line}"><title>{escape(tooltip)}</title></path>')
     return f'<g class="bad">{"".join(paths)}</g>' if paths else ""
@@ -152,11 +158,11 @@ def _target(record: Record) -> str:
 
 
 def _table(rows: Mapping[str, dict[str, Any]]) -> str:
-    head = ("", "409 conflict", "409 exists", "requests", "watch events", "p50", "p99", "last", "lost", "stuck")
+    column_names = ("", "409 conflict", "409 exists", "requests", "watch events", "p50", "p99", "last", "lost", "stuck")
     lines = []
     for variant, row in rows.items():
         times = [format_duration(seconds) for seconds in row["seconds_to_done"].values()]
         counts = [row[key] for key in ("conflicts", "already_exists", "requests", "watch_events")]
         cells = "".join(f"<td>{escape(str(cell))}" for cell in (variant, *counts, *times, row["lost"], row["stuck"]))
         lines.append(f"<tr>{cells}")
-    return f"<div class=wide><table><tr>{''.join(f'<th>{name}' for name in head)}{''.join(lines)}</table></div>"
+    return f"<div class=wide><table><tr>{''.join(f'<th>{name}' for name in column_names)}{''.join(lines)}</table></div>"

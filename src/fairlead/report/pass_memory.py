@@ -80,9 +80,9 @@ class RememberedObject:
         """How many passes failed in a row."""
         self.last_outcome = ""
 
-    def add(self, data: bytes) -> None:
-        self._passes.append(data)
-        self.size += len(data) + _PASS_BYTES
+    def add(self, encoded_pass: bytes) -> None:
+        self._passes.append(encoded_pass)
+        self.size += len(encoded_pass) + _PASS_BYTES
 
     def forget_until(self, limit: int) -> None:
         """Forget the oldest passes, so that at most `limit` are left."""
@@ -95,11 +95,11 @@ class RememberedObject:
 
     def passes(self) -> Iterator[RememberedPass]:
         """Return the passes, newest first."""
-        for data in reversed(self._passes):
-            yield self._load(data)
+        for encoded_pass in reversed(self._passes):
+            yield self._load(encoded_pass)
 
-    def _load(self, data: bytes) -> RememberedPass:
-        pass_id, woken_at, causes, more_causes, steps, more_steps, ended = _decode(data)
+    def _load(self, encoded_pass: bytes) -> RememberedPass:
+        pass_id, woken_at, causes, more_causes, steps, more_steps, ended = _decode(encoded_pass)
         shared = {"actor": self.actor, "primary": self.object, "pass_id": pass_id}
         woken = Record(
             WOKEN,
@@ -167,7 +167,10 @@ class PassMemory:
 
     def running_passes(self) -> list[RememberedPass]:
         """Return the passes that have not ended, oldest first."""
-        return [RememberedPass(each.woken, list(each.steps), each.more_steps, None) for each in self._running.values()]
+        return [
+            RememberedPass(running_pass.woken, list(running_pass.steps), running_pass.more_steps, None)
+            for running_pass in self._running.values()
+        ]
 
     def _on_record(self, record: Record) -> None:
         point = record.point
@@ -188,17 +191,17 @@ class PassMemory:
     def _store(self, running: RunningPass, ended: Record) -> None:
         ref, woken = ended.object, running.woken
         assert ref is not None
-        known = self._objects.pop(ref, None)
-        if known is None:
-            known = RememberedObject(ref, ended.actor)
+        remembered = self._objects.pop(ref, None)
+        if remembered is None:
+            remembered = RememberedObject(ref, ended.actor)
         else:
-            self._size -= known.size
-        self._objects[ref] = known
-        known.count += 1
-        known.last_outcome = ended.outcome
-        known.failures = known.failures + 1 if ended.outcome == "error" else 0
+            self._size -= remembered.size
+        self._objects[ref] = remembered
+        remembered.count += 1
+        remembered.last_outcome = ended.outcome
+        remembered.failures = remembered.failures + 1 if ended.outcome == "error" else 0
         steps = [_step_values(step) for step in running.steps]
-        known.add(
+        remembered.add(
             _encode(
                 (
                     ended.pass_id,
@@ -211,8 +214,8 @@ class PassMemory:
                 )
             )
         )
-        known.forget_until(self._limit)
-        self._size += known.size
+        remembered.forget_until(self._limit)
+        self._size += remembered.size
         if self._size > self._max_bytes or len(self._objects) > self._max_objects:
             self._forget()
         elif self._limit < self._max_passes and self._size < self._max_bytes // 4:
@@ -221,10 +224,10 @@ class PassMemory:
     def _forget(self) -> None:
         while self._size > self._max_bytes and self._limit > 1:
             self._limit //= 2
-            for known in self._objects.values():
-                self._size -= known.size
-                known.forget_until(self._limit)
-                self._size += known.size
+            for remembered in self._objects.values():
+                self._size -= remembered.size
+                remembered.forget_until(self._limit)
+                self._size += remembered.size
         while self._objects and (self._size > self._max_bytes or len(self._objects) > self._max_objects):
             self._size -= self._objects.pop(next(iter(self._objects))).size
 
@@ -238,10 +241,10 @@ def _shorten(record: Record) -> Record:
             return record
     except (OverflowError, TypeError):
         pass  # A number with more than 64 bits, for example. The text below has it.
-    kept = record.fields[: MAX_FIELDS_BYTES // (2 * MAX_VALUE_CHARACTERS)]
-    shortened = tuple(FieldChange(*map(_shorten_value, change)) for change in kept)
-    if more := len(record.fields) - len(kept):
-        shortened += (FieldChange(f"({more} more fields)"),)
+    kept_fields = record.fields[: MAX_FIELDS_BYTES // (2 * MAX_VALUE_CHARACTERS)]
+    shortened = tuple(FieldChange(*map(_shorten_value, change)) for change in kept_fields)
+    if omitted_count := len(record.fields) - len(kept_fields):
+        shortened += (FieldChange(f"({omitted_count} more fields)"),)
     return record._replace(fields=shortened)
 
 

@@ -312,11 +312,11 @@ class Server:
         storage = resource.storage or resource
         return self.store.table(storage.group, storage.plural)
 
-    def _open_journal(self, data: Path) -> "DurableJournal":
+    def _open_journal(self, data_directory: Path) -> "DurableJournal":
         """Load the stored objects from the data directory, and return the journal that stores further writes."""
         from fairlead.server.storage.durable.journal import DurableJournal
 
-        journal = DurableJournal(data, self.store, lambda: self._rebuild_from_store(RETRY_DELAY))
+        journal = DurableJournal(data_directory, self.store, lambda: self._rebuild_from_store(RETRY_DELAY))
         self._rebuild_from_store()
         return journal
 

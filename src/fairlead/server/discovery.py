@@ -43,7 +43,7 @@ def version_priority(version: str) -> tuple[int, ...] | tuple[int, str]:
 
 def find_document(registry: Registry, path: str) -> Document | None:
     """Return the discovery document at a path such as /apis/apps/v1, or None if the path has no document."""
-    parts = path.strip("/").split("/")
+    segments = path.strip("/").split("/")
     if path == "/api":
         return _build_api_versions()
     if path == "/apis":
@@ -52,16 +52,16 @@ def find_document(registry: Registry, path: str) -> Document | None:
             "apiVersion": "v1",
             "groups": [_build_group(g, v) for g, v in _list_groups(registry)],
         }
-    if parts[0] == "api" and len(parts) == 2 and parts[1] == "v1":
+    if segments[0] == "api" and len(segments) == 2 and segments[1] == "v1":
         return _build_resource_list(registry, "", "v1")
-    if parts[0] != "apis" or len(parts) not in (2, 3):
+    if segments[0] != "apis" or len(segments) not in (2, 3):
         return None
-    versions = dict(_list_groups(registry)).get(parts[1])
-    if versions is None or (len(parts) == 3 and parts[2] not in versions):
+    versions = dict(_list_groups(registry)).get(segments[1])
+    if versions is None or (len(segments) == 3 and segments[2] not in versions):
         return None
-    if len(parts) == 2:
-        return {"kind": "APIGroup", "apiVersion": "v1", **_build_group(parts[1], versions)}
-    return _build_resource_list(registry, parts[1], parts[2])
+    if len(segments) == 2:
+        return {"kind": "APIGroup", "apiVersion": "v1", **_build_group(segments[1], versions)}
+    return _build_resource_list(registry, segments[1], segments[2])
 
 
 def allows_any_method(registry: Registry, path: str) -> bool:

@@ -55,8 +55,8 @@ def _respond_with_discovery(registry: "Registry", request: Request, path: str) -
     is_version = path == "/version"
     document: Object | None = discovery.VERSION if is_version else discovery.find_document(registry, path)
     if document is None:
-        parts = path.split("/")
-        if len(parts) > 2 and (parts[1] == "version" or _is_in_builtin_group(registry, parts)):
+        segments = path.split("/")
+        if len(segments) > 2 and (segments[1] == "version" or _is_in_builtin_group(registry, segments)):
             raise unknown_path()
         return PAGE_NOT_FOUND
     if request.method != "GET" and not discovery.allows_any_method(registry, path):
@@ -66,5 +66,5 @@ def _respond_with_discovery(registry: "Registry", request: Request, path: str) -
     return negotiation.document_response(request, document, is_group_path=is_group_path, formats=formats)
 
 
-def _is_in_builtin_group(registry: "Registry", parts: list[str]) -> bool:
-    return parts[1] in ("api", "apis") and registry.is_builtin_group("" if parts[1] == "api" else parts[2])
+def _is_in_builtin_group(registry: "Registry", segments: list[str]) -> bool:
+    return segments[1] in ("api", "apis") and registry.is_builtin_group("" if segments[1] == "api" else segments[2])

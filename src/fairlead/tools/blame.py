@@ -24,8 +24,8 @@ class Owner:
     time: str
 
     def __str__(self) -> str:
-        where = f" of {self.subresource}" if self.subresource else ""
-        return f"{self.manager} ({self.operation}{where}{', ' + self.time if self.time else ''})"
+        subresource_suffix = f" of {self.subresource}" if self.subresource else ""
+        return f"{self.manager} ({self.operation}{subresource_suffix}{', ' + self.time if self.time else ''})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ def reject_duplicate_payloads(payloads: Iterable[Mapping[str, Any]], default_nam
         keys.add(key)
 
 
-async def run_concurrently(applies: Iterable[Awaitable[Object]]) -> list[Object]:
+async def run_concurrently(pending_applies: Iterable[Awaitable[Object]]) -> list[Object]:
     """Run all applies and return their results in order. Then raise the first error, with notes on the others."""
     semaphore = asyncio.Semaphore(MAX_CONCURRENT_APPLIES)
 
@@ -128,7 +128,7 @@ async def run_concurrently(applies: Iterable[Awaitable[Object]]) -> list[Object]
         async with semaphore:
             return await apply
 
-    results = await asyncio.gather(*map(run_limited, applies), return_exceptions=True)
+    results = await asyncio.gather(*map(run_limited, pending_applies), return_exceptions=True)
     errors = [result for result in results if isinstance(result, BaseException)]
     if errors:
         for other in errors[1:]:

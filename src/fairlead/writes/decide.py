@@ -150,8 +150,8 @@ def _check_declared(target: str, edits: Iterable[Path], allowed: list[Path] | No
     if allowed is None:
         return
     for path in edits:
-        parts = tuple(map(str, path))
-        if not any(parts[: len(field)] == field for field in allowed):
+        path_texts = tuple(map(str, path))
+        if not any(path_texts[: len(field)] == field for field in allowed):
             raise UndeclaredField(target, to_pointer(path), [to_pointer(field) for field in allowed])
 
 

@@ -21,18 +21,18 @@ class Draft(TrackedMap):
         super().__init__(log, (), log.base)
 
     def _part(self, *keys: str) -> MutableMapping[str, Any]:
-        part: Any = self
+        current_map: Any = self
         for key in keys:
-            if isinstance(part, TrackedMap):
-                assigned = part.assigned_map(key)
-                part = part.get_map(key) if assigned is None else assigned
+            if isinstance(current_map, TrackedMap):
+                assigned = current_map.assigned_map(key)
+                current_map = current_map.get_map(key) if assigned is None else assigned
             else:
-                part = part.setdefault(key, {})  # A plain map that the function itself assigned.
-            if part is None:
+                current_map = current_map.setdefault(key, {})  # A plain map that the function itself assigned.
+            if current_map is None:
                 raise WriteError(
                     f"{self.name}: {'.'.join(keys)} is not a map in this object: read it as draft[{keys[0]!r}] instead"
                 )
-        result: MutableMapping[str, Any] = part
+        result: MutableMapping[str, Any] = current_map
         return result
 
     @property

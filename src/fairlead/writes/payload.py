@@ -66,9 +66,9 @@ def build_payload(kind: Kind, payload: Mapping[str, Any], owner: Object | None =
     if kind.key == ("v1", "Secret") and "stringData" in body:
         # The server stores stringData as data but records ownership of stringData. A key that a later payload omits
         # would therefore never be removed.
-        for part in ("data", "stringData"):
-            if not isinstance(body.get(part, {}), dict):
-                raise ValueError(f"{target}: {part} must be a map with one key per value")
+        for field_name in ("data", "stringData"):
+            if not isinstance(body.get(field_name, {}), dict):
+                raise ValueError(f"{target}: {field_name} must be a map with one key per value")
         texts = {
             key: require_text(value, f"{target}: stringData.{key}") for key, value in body.pop("stringData").items()
         }

@@ -93,17 +93,17 @@ def _field_values(value: Any) -> dict[str, Any]:
     }
 
 
-def _results_differ(left: Any, right: Any) -> bool:
+def _results_differ(first_result: Any, right: Any) -> bool:
     """Return whether the results of two runs differ. Objects that can only be compared by identity are ignored."""
-    if isinstance(left, dict | list | tuple) and type(left) is type(right):
-        if len(left) != len(right):
+    if isinstance(first_result, dict | list | tuple) and type(first_result) is type(right):
+        if len(first_result) != len(right):
             return True
-        if isinstance(left, dict):
-            return any(key not in right or _results_differ(value, right[key]) for key, value in left.items())
-        return any(map(_results_differ, left, right))
-    if isinstance(left, str | bytes | int | float | type(None)):
-        return repr(left) != repr(right)
-    return any(_results_differ(value, getattr(right, key, None)) for key, value in _field_values(left).items())
+        if isinstance(first_result, dict):
+            return any(key not in right or _results_differ(value, right[key]) for key, value in first_result.items())
+        return any(map(_results_differ, first_result, right))
+    if isinstance(first_result, str | bytes | int | float | type(None)):
+        return repr(first_result) != repr(right)
+    return any(_results_differ(value, getattr(right, key, None)) for key, value in _field_values(first_result).items())
 
 
 def _captured_state(function: Any) -> dict[str, Any]:

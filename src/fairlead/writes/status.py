@@ -50,8 +50,8 @@ class StatusReport:
         value = status if isinstance(status, str) else "Unknown" if status is None else str(status)
         if value not in STATUSES:
             raise ValueError(f"the status of a condition must be True, False or Unknown, not {value!r}")
-        for part, text in {"type": type, "reason": reason, "message": message}.items():
-            require_text(text, f"the {part} of condition {type}")
+        for field_name, text in {"type": type, "reason": reason, "message": message}.items():
+            require_text(text, f"the {field_name} of condition {type}")
         self.conditions[type] = {"status": value, "reason": reason, "message": message}
 
 

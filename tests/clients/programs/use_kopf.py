@@ -6,7 +6,7 @@ import kopf
 from kubernetes import client, config
 
 config.load_kube_config()
-seen = []
+handled_events = []
 GROUP = ("example.com", "v1", "default", "widgets")
 
 
@@ -22,7 +22,7 @@ def created(spec, name, namespace, patch, **_):
     kopf.adopt(body)
     client.CoreV1Api().create_namespaced_config_map(namespace, body)
     patch.status["phase"] = "Made"
-    seen.append("create")
+    handled_events.append("create")
     return {"child": name}
 
 
@@ -31,19 +31,19 @@ def resized(old, new, name, namespace, **_):
     if old is None:
         return
     client.CoreV1Api().patch_namespaced_config_map(name, namespace, {"data": {"size": str(new)}})
-    seen.append(f"resize {old} to {new}")
+    handled_events.append(f"resize {old} to {new}")
 
 
 @kopf.timer("example.com", "v1", "widgets", interval=0.2)
 def tick(**_):
-    if "tick" not in seen:
-        seen.append("tick")
+    if "tick" not in handled_events:
+        handled_events.append("tick")
 
 
 @kopf.on.delete("example.com", "v1", "widgets")
 def deleted(name, namespace, **_):
     client.CoreV1Api().delete_namespaced_config_map(name, namespace)
-    seen.append("delete")
+    handled_events.append("delete")
 
 
 def define():
@@ -61,12 +61,12 @@ def define():
     )
 
 
-async def until(what):
+async def until(is_met):
     for _ in range(400):
-        if await asyncio.to_thread(what):
+        if await asyncio.to_thread(is_met):
             return
         await asyncio.sleep(0.05)
-    raise AssertionError(f"never came: {what.__doc__}; seen {seen}")
+    raise AssertionError(f"never came: {is_met.__doc__}; seen {handled_events}")
 
 
 async def drive(stop):
@@ -89,7 +89,7 @@ async def drive(stop):
 
     def ticked():
         """Wait for a run of the timer."""
-        return "tick" in seen
+        return "tick" in handled_events
 
     await until(reported)
     await until(ticked)
@@ -98,7 +98,11 @@ async def drive(stop):
     await asyncio.to_thread(custom.delete_namespaced_custom_object, *GROUP, "w")
     await until(gone)
     assert not core.list_namespaced_config_map("default").items
-    assert [word for word in seen if word != "tick"] == ["create", "resize 1 to 2", "delete"], seen
+    assert [handled_event for handled_event in handled_events if handled_event != "tick"] == [
+        "create",
+        "resize 1 to 2",
+        "delete",
+    ], handled_events
     stop.set()
 
 

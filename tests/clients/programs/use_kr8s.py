@@ -12,7 +12,9 @@ config.patch({"data": {"k": "w"}})
 config.label(tier="front")
 config.refresh()
 assert (config.data["k"], config.labels["tier"]) == ("w", "front")
-assert [one.name for one in kr8s.get("configmaps", namespace="default", label_selector={"x": "y"})] == ["a"]
+assert [config_map.name for config_map in kr8s.get("configmaps", namespace="default", label_selector={"x": "y"})] == [
+    "a"
+]
 
 deployment = Deployment(
     {
@@ -53,8 +55,8 @@ CustomResourceDefinition(
 Widget = new_class(kind="Widget", version="example.com/v1", namespaced=True)
 widget = Widget({"metadata": {"name": "w", "namespace": "default"}, "spec": {"size": 1}})
 widget.create()
-for kind, seen in kr8s.watch("widgets.example.com", namespace="default"):
-    assert (kind, seen.name) == ("ADDED", "w")
+for kind, event_object in kr8s.watch("widgets.example.com", namespace="default"):
+    assert (kind, event_object.name) == ("ADDED", "w")
     break
 widget.delete()
 widget.wait("delete", timeout=20)

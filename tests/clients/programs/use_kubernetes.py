@@ -14,9 +14,10 @@ core.create_namespaced_config_map(
 )
 read = core.read_namespaced_config_map("a", "default")
 assert (read.data, read.metadata.labels) == ({"k": "v"}, labels)
-assert [one.metadata.name for one in core.list_namespaced_config_map("default", label_selector="app=web").items] == [
-    "a"
-]
+assert [
+    config_map.metadata.name
+    for config_map in core.list_namespaced_config_map("default", label_selector="app=web").items
+] == ["a"]
 
 # A stale replace is a conflict.
 stale = core.read_namespaced_config_map("a", "default")
@@ -42,14 +43,14 @@ assert apps.patch_namespaced_deployment_scale("web", "default", {"spec": {"repli
 start = core.list_namespaced_config_map("default").metadata.resource_version
 core.create_namespaced_config_map("default", client.V1ConfigMap(metadata={"name": "b"}))
 core.delete_namespaced_config_map("b", "default")
-seen = []
+watched_events = []
 for event in watch.Watch().stream(
     core.list_namespaced_config_map, "default", resource_version=start, timeout_seconds=5
 ):
-    seen.append((event["type"], event["object"].metadata.name))
-    if len(seen) == 2:
+    watched_events.append((event["type"], event["object"].metadata.name))
+    if len(watched_events) == 2:
         break
-assert seen == [("ADDED", "b"), ("DELETED", "b")]
+assert watched_events == [("ADDED", "b"), ("DELETED", "b")]
 
 # Custom resources, by the dynamic client and its discovery.
 names = {"plural": "widgets", "kind": "Widget", "singular": "widget"}
@@ -67,8 +68,8 @@ definition = {
     "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions},
 }
 client.ApiextensionsV1Api().create_custom_resource_definition(definition)
-found = dynamic.DynamicClient(client.ApiClient())
-widgets = found.resources.get(api_version="example.com/v1", kind="Widget")
+dynamic_client = dynamic.DynamicClient(client.ApiClient())
+widgets = dynamic_client.resources.get(api_version="example.com/v1", kind="Widget")
 body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"size": 1}}
 widgets.server_side_apply(body=body, namespace="default", field_manager="me")
 assert widgets.get(name="w", namespace="default").spec.size == 1

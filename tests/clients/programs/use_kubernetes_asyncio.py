@@ -9,23 +9,23 @@ async def main():
     await config.load_kube_config()
     async with client.ApiClient() as api:
         core = client.CoreV1Api(api)
-        made = await core.create_namespaced_secret(
+        created_secret = await core.create_namespaced_secret(
             "default", client.V1Secret(metadata={"name": "s"}, string_data={"password": "x"})
         )
-        assert made.data == {"password": "eA=="}
+        assert created_secret.data == {"password": "eA=="}
         listed = await core.list_namespaced_secret("default")
-        assert [one.metadata.name for one in listed.items] == ["s"]
+        assert [secret.metadata.name for secret in listed.items] == ["s"]
 
         async def seen():
-            found = []
+            watched_events = []
             async with watch.Watch().stream(
                 core.list_namespaced_secret, "default", resource_version=listed.metadata.resource_version
             ) as stream:
                 async for event in stream:
-                    found.append((event["type"], event["object"].metadata.name))
+                    watched_events.append((event["type"], event["object"].metadata.name))
                     if event["type"] == "DELETED":
                         break
-            return found
+            return watched_events
 
         watching = asyncio.ensure_future(seen())
         await core.patch_namespaced_secret("s", "default", {"metadata": {"labels": {"a": "b"}}})

@@ -11,9 +11,9 @@ from lightkube.types import PatchType
 client = Client(field_manager="light")
 client.create(Namespace(metadata=ObjectMeta(name="light")))
 client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="light"), data={"k": "v"}))
-found = client.get(ConfigMap, "a", namespace="light")
-found.data["k"] = "w"
-client.replace(found)
+fetched = client.get(ConfigMap, "a", namespace="light")
+fetched.data["k"] = "w"
+client.replace(fetched)
 client.patch(ConfigMap, "a", {"data": {"n": "1"}}, namespace="light", patch_type=PatchType.MERGE)
 assert client.get(ConfigMap, "a", namespace="light").data == {"k": "w", "n": "1"}
 
@@ -25,7 +25,7 @@ service = Service(
 )
 applied = client.apply(service)
 assert applied.spec.clusterIP
-assert [one.metadata.name for one in client.list(Service, namespace="light")] == ["s"]
+assert [listed.metadata.name for listed in client.list(Service, namespace="light")] == ["s"]
 
 for kind, obj in client.watch(ConfigMap, namespace="light", server_timeout=5):
     assert (kind, obj.metadata.name) == ("ADDED", "a")

@@ -28,9 +28,9 @@ HEADERS = st.sampled_from(["impersonate-user", "impersonate-group", "impersonate
 
 
 async def ask(transport, method, path, body=None, **headers):
-    sent = json.dumps(body).encode() if body is not None else None
+    encoded_body = json.dumps(body).encode() if body is not None else None
     response = await transport.request(
-        HttpRequest(method, path, body=sent, headers={k.replace("_", "-"): v for k, v in headers.items()})
+        HttpRequest(method, path, body=encoded_body, headers={k.replace("_", "-"): v for k, v in headers.items()})
     )
     return response.status, json.loads(response.body) if response.body[:1] == b"{" else response.body
 

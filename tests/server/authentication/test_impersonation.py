@@ -49,9 +49,9 @@ pytestmark = pytest.mark.xdist_group("impersonation")
 
 
 async def ask(transport, method, path, body=None, **headers):
-    sent = None if body is None else json.dumps(body).encode()
+    encoded_body = None if body is None else json.dumps(body).encode()
     response = await transport.request(
-        HttpRequest(method, path, headers={"Content-Type": "application/json", **headers}, body=sent)
+        HttpRequest(method, path, headers={"Content-Type": "application/json", **headers}, body=encoded_body)
     )
     return response.status, (json.loads(response.body) if response.body[:1] == b"{" else response.body.decode())
 

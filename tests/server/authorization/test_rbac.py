@@ -40,9 +40,9 @@ class Actor:
         if not admin:
             headers["Impersonate-User"] = self.name
         full_path = path.replace("NS", f"namespaces/{self.api.namespace}")
-        sent = None if body is None else json.dumps(body).encode()
+        encoded_body = None if body is None else json.dumps(body).encode()
         response = await self.api.transport().request(
-            HttpRequest(method, full_path, query=query, headers=headers, body=sent)
+            HttpRequest(method, full_path, query=query, headers=headers, body=encoded_body)
         )
         return response.status, (json.loads(response.body) if response.body[:1] == b"{" else response.body)
 
@@ -256,13 +256,13 @@ async def test_a_service_account_token_has_the_access_of_its_account(rbac):
     maps = f"/api/v1/namespaces/{rbac.namespace}/configmaps"
     codes = []
     for method, path, body in (("GET", maps, None), ("POST", maps, MAP), ("GET", "/api/v1/secrets", None)):
-        sent = json.dumps(body).encode() if body else None
-        codes.append((await _as(rbac, transport, method, path, headers, sent)).status)
+        encoded_body = json.dumps(body).encode() if body else None
+        codes.append((await _as(rbac, transport, method, path, headers, encoded_body)).status)
     assert codes == [200, 403, 403]
     me = await _as(rbac, transport, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", headers, b"{}")
-    who = json.loads(me.body)["status"]["userInfo"]
-    assert who["username"] == name
-    assert who["groups"] == [
+    user_info = json.loads(me.body)["status"]["userInfo"]
+    assert user_info["username"] == name
+    assert user_info["groups"] == [
         "system:serviceaccounts", f"system:serviceaccounts:{rbac.namespace}", "system:authenticated",
     ]  # fmt: skip
 

@@ -31,7 +31,7 @@ SPACES, NAMES = ("default", "kube-public"), "abc"
 class History:
     """Writers and watchers on one server. `operations` (by key) and `watchers` record the responses and events."""
 
-    def __init__(self, seed, turns):
+    def __init__(self, seed, step_count):
         self.random = Random(seed)
         self.world = virtual.world(seed)
         self.server = Server(self.world)
@@ -39,7 +39,7 @@ class History:
         self.truth = CommitHistory(self.server)
         self.transport = SlowTransport(self.server.transport(), self.world, request=(0.0, 0.2), watch=(0.0, 0.0))
         self.operations = defaultdict(list)
-        self.turns = turns
+        self.turns = step_count
         self.write_count = 0
         self.watchers = [
             Watcher(),
@@ -77,10 +77,10 @@ class History:
         await self.operate(key, "put", "PUT", self.body(key))
 
     async def cas(self, key):
-        if seen := await self.get(key):
+        if current_value := await self.get(key):
             await asyncio.sleep(self.random.expovariate(2))
-            expected = seen["data"]["v"]
-            body = self.body(key, resourceVersion=seen["metadata"]["resourceVersion"])
+            expected = current_value["data"]["v"]
+            body = self.body(key, resourceVersion=current_value["metadata"]["resourceVersion"])
             await self.operate(key, "cas", "PUT", body, expected)
 
     async def delete(self, key):
@@ -94,9 +94,9 @@ class History:
     async def operate(self, key, verb, method, body=None, expected=None):
         path = f"/api/v1/namespaces/{key[0]}/configmaps" + (f"/{key[1]}" if method != "POST" else "")
         start = self.world.clock.monotonic()
-        data = json.dumps(body).encode() if body else None
+        encoded_body = json.dumps(body).encode() if body else None
         try:
-            answer = await self.transport.request(HttpRequest(method, path, body=data))
+            answer = await self.transport.request(HttpRequest(method, path, body=encoded_body))
             status, decoded = answer.status, json.loads(answer.body)
         except ConnectionError:
             status, decoded = 0, {}
@@ -161,10 +161,10 @@ class History:
         return last if is_synced else None
 
 
-def run_history(seed, turns=30):
+def run_history(seed, step_count=30):
     """Run one history and return its record."""
 
     async def main():
-        return await History(seed, turns).run()
+        return await History(seed, step_count).run()
 
     return virtual.run(main())

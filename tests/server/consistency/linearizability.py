@@ -57,14 +57,14 @@ def explainable(operations):
     ops = sorted(operations, key=lambda op: op.start)
     ends = [inf if op.answer == "unknown" else op.end for op in ops]
     needed = sum(1 << i for i, op in enumerate(ops) if op.answer != "unknown")
-    stack, seen = [(0, GONE)], set()
+    stack, visited_states = [(0, GONE)], set()
     while stack:
         completed, state = stack.pop()
         if completed & needed == needed:
             return True
-        if (completed, state) in seen:
+        if (completed, state) in visited_states:
             continue
-        seen.add((completed, state))
+        visited_states.add((completed, state))
         open_ = [i for i in range(len(ops)) if not completed >> i & 1]
         horizon = min(ends[i] for i in open_)
         for i in open_:

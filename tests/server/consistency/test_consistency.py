@@ -114,10 +114,10 @@ def test_an_ignored_resource_version_is_detected(monkeypatch):
 
 
 def test_a_lost_write_is_detected(monkeypatch):
-    put = Store.put
+    original_put = Store.put
 
     def forgetful(self, table, obj, *remainder):
-        stored = put(self, table, obj, *remainder)
+        stored = original_put(self, table, obj, *remainder)
         if stored.version % 11 == 0 and (previous := table.events[-1].previous):
             table.objects[obj["metadata"].get("namespace", "")][obj["metadata"]["name"]] = previous
         return stored

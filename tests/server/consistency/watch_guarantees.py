@@ -40,7 +40,7 @@ class CommitHistory:
     def __init__(self, server):
         self.commits = []  # (version, key, object before, object after)
         store = server.store
-        put, delete = store.put, store.delete
+        original_put, delete = store.put, store.delete
 
         def noted(table, before, stored, after):
             if table is store.table("", "configmaps"):
@@ -52,7 +52,7 @@ class CommitHistory:
         def tapped_put(table, obj, *remainder):
             metadata = obj["metadata"]
             before = table.get(metadata.get("namespace", ""), metadata["name"])
-            return noted(table, before, put(table, obj, *remainder), True)
+            return noted(table, before, original_put(table, obj, *remainder), True)
 
         store.put = tapped_put
         store.delete = lambda table, previous: noted(table, previous, delete(table, previous), False)
@@ -86,7 +86,7 @@ def violations(truth, watcher):
     for stream in watcher.streams:
         initial = stream.start is None
         since = stream.start
-        present = {}
+        live_names = {}
         stream_events = []
         for kind, obj in stream.frames:
             metadata = obj["metadata"]
@@ -95,7 +95,7 @@ def violations(truth, watcher):
                 if initial and "k8s.io/initial-events-end" in (metadata.get("annotations") or {}):
                     initial, since = False, version
                     expected = {key: obj for key, obj in truth.state(version).items() if watcher.selects(obj)}
-                    if present != {key: obj["metadata"]["resourceVersion"] for key, obj in expected.items()}:
+                    if live_names != {key: obj["metadata"]["resourceVersion"] for key, obj in expected.items()}:
                         violated["reliable: the initial events are not what was there"] += 1
                     chain, began = [], version
                     received.clear()
@@ -106,7 +106,7 @@ def violations(truth, watcher):
                 continue
             key = metadata["namespace"], metadata["name"]
             if initial:
-                present[key] = metadata["resourceVersion"]
+                live_names[key] = metadata["resourceVersion"]
                 continue
             stream_events.append((version, kind, key))
             chain.append((version, kind, key))

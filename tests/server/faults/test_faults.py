@@ -22,10 +22,10 @@ class FaultyServer:
 
     async def send(self, method, name="", body=None, agent="test", timeout=None, **query):
         path = f"{MAPS}/{name}" if name else MAPS
-        data = json.dumps(body).encode() if body is not None else None
+        encoded_body = json.dumps(body).encode() if body is not None else None
         headers = {"User-Agent": agent}
         response = await self.transport.request(
-            HttpRequest(method, path, query=query, headers=headers, body=data, timeout=timeout)
+            HttpRequest(method, path, query=query, headers=headers, body=encoded_body, timeout=timeout)
         )
         return response.status, json.loads(response.body) if response.body[:1] == b"{" else response.body
 
@@ -48,10 +48,10 @@ class FaultyServer:
 @in_virtual_time
 async def test_a_delay_comes_before_the_request_is_executed():
     faulty_server = FaultyServer(Fault(delay=2.0, verb="create"))
-    sent = asyncio.create_task(faulty_server.create("a"))
+    create_task = asyncio.create_task(faulty_server.create("a"))
     await asyncio.sleep(1.9)
     assert not faulty_server.exists("a")
-    assert (await sent)[0] == 201
+    assert (await create_task)[0] == 201
     assert faulty_server.now() == 2.0
 
 

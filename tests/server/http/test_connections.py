@@ -38,8 +38,8 @@ class Transport:
         self.reading = True
 
     def take_sent(self):
-        sent, self.sent = self.sent, b""
-        return sent
+        sent_bytes, self.sent = self.sent, b""
+        return sent_bytes
 
 
 def connect(server=None):
@@ -47,8 +47,8 @@ def connect(server=None):
     return connections, Transport(connections.create())
 
 
-def request(method, path, body=b"", head=""):
-    return f"{method} {path} HTTP/1.1\r\nContent-Length: {len(body)}\r\n{head}\r\n".encode() + body
+def request(method, path, body=b"", extra_headers=""):
+    return f"{method} {path} HTTP/1.1\r\nContent-Length: {len(body)}\r\n{extra_headers}\r\n".encode() + body
 
 
 def config_map(name):
@@ -77,15 +77,15 @@ def test_pipelined_requests_are_answered_in_order():
         _, transport = connect()
         sent_request = [request("POST", MAPS, config_map(f"m{n}")) for n in range(5)]
         transport.protocol.data_received(
-            b"".join([*sent_request, request("GET", f"{MAPS}/m4", head="Connection: close\r\n")])
+            b"".join([*sent_request, request("GET", f"{MAPS}/m4", extra_headers="Connection: close\r\n")])
         )
         await yield_to_loop()
-        sent = transport.take_sent()
-        assert [sent.find(b'"name":"m%d"' % n) for n in range(5)] == sorted(
-            sent.find(b'"name":"m%d"' % n) for n in range(5)
+        sent_bytes = transport.take_sent()
+        assert [sent_bytes.find(b'"name":"m%d"' % n) for n in range(5)] == sorted(
+            sent_bytes.find(b'"name":"m%d"' % n) for n in range(5)
         )
-        assert sent.count(b"HTTP/1.1 201 Created") == 5
-        assert sent.count(b"HTTP/1.1 200 OK") == 1
+        assert sent_bytes.count(b"HTTP/1.1 201 Created") == 5
+        assert sent_bytes.count(b"HTTP/1.1 200 OK") == 1
         assert transport.closed
 
     virtual.run(main())
@@ -95,9 +95,9 @@ def test_a_head_request_gets_no_body():
     async def main():
         _, transport = connect()
         transport.protocol.data_received(request("HEAD", "/api"))
-        head, body = transport.take_sent().split(b"\r\n\r\n")
+        response_head, body = transport.take_sent().split(b"\r\n\r\n")
         assert body == b""
-        assert b"Content-Length: 0" not in head
+        assert b"Content-Length: 0" not in response_head
 
     virtual.run(main())
 
@@ -121,9 +121,9 @@ def test_a_malformed_request_gets_400_and_the_connection_closes_later():
     async def main():
         _, transport = connect()
         transport.protocol.data_received(b"GET /a%zz HTTP/1.1\r\n\r\n")
-        sent = transport.take_sent()
-        assert sent.startswith(b"HTTP/1.1 400 Bad Request\r\n")
-        assert sent.endswith(b"Connection: close\r\n\r\n400 Bad Request")
+        sent_bytes = transport.take_sent()
+        assert sent_bytes.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert sent_bytes.endswith(b"Connection: close\r\n\r\n400 Bad Request")
         transport.protocol.data_received(request("GET", "/healthz"))
         assert transport.take_sent() == b""
         assert not transport.closed

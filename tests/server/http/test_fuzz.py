@@ -144,9 +144,9 @@ def random_request(path, obj, rng):
 def test_a_corrupted_request_never_causes_an_internal_error():
     rng = random.Random(SEED)
     server = Server()
-    end, sent = time.monotonic() + SECONDS, 0
-    while sent < REQUESTS or time.monotonic() < end:
-        if sent % 50 == 0:
+    end, request_count = time.monotonic() + SECONDS, 0
+    while request_count < REQUESTS or time.monotonic() < end:
+        if request_count % 50 == 0:
             send(server, "POST", DEFINITIONS, {}, "application/json", DEFINITION)
         path = rng.choice(list(OBJECTS))
         api_version, kind, remainder = OBJECTS[path]
@@ -157,16 +157,16 @@ def test_a_corrupted_request_never_causes_an_internal_error():
         start = time.process_time()
         response = send(server, *request)
         cpu_seconds = time.process_time() - start
-        sent += 1
-        failure = (SEED, sent, request)
+        request_count += 1
+        failure = (SEED, request_count, request)
         assert not isinstance(response, StreamingResponse)
         assert not FAULT.search(response.body), (failure, response.body)
         assert cpu_seconds < LONG, (failure, cpu_seconds)
-        if sent % 50 == 0:
+        if request_count % 50 == 0:
             assert send(server, "GET", "/api/v1/namespaces", {}, "application/json", None).status == 200
             send(server, "DELETE", path, {}, "application/json", None)
 
 
 def send(server, method, path, query, kind, body):
-    data = b"" if body is None else json.dumps(body).encode()
-    return server.respond(Request(method, path, query, {"content-type": kind, "user-agent": "test"}, data))
+    encoded_body = b"" if body is None else json.dumps(body).encode()
+    return server.respond(Request(method, path, query, {"content-type": kind, "user-agent": "test"}, encoded_body))

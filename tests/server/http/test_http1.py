@@ -46,7 +46,7 @@ def test_requests_are_parsed_however_the_bytes_are_split(cuts):
 
 
 @pytest.mark.parametrize(
-    ("head", "status"),
+    ("request_head", "status"),
     {
         "no request at all": (b"hello", 400),
         "another protocol": (b"PRI * HTTP/2.0\r\n\r\nSM", 400),
@@ -64,9 +64,9 @@ def test_requests_are_parsed_however_the_bytes_are_split(cuts):
         "a body too large": (b"POST / HTTP/1.1\r\nContent-Length: %d" % (MAX_BODY + 1), 413),
     }.values(),
 )
-def test_an_ambiguous_or_malformed_head_is_rejected(head, status):
+def test_an_ambiguous_or_malformed_head_is_rejected(request_head, status):
     parser = http1.RequestParser()
-    parser.feed(head + b"\r\n\r\n")
+    parser.feed(request_head + b"\r\n\r\n")
     with pytest.raises(http1.RejectedRequest) as rejected:
         parser.next()
     assert rejected.value.status == status
@@ -120,17 +120,17 @@ def test_the_client_decides_whether_the_connection_is_kept_alive(protocol, conne
 
 
 def test_repeated_headers_keep_all_impersonated_groups_and_else_the_first():
-    head = b"GET / HTTP/1.1\r\nImpersonate-Group: a\r\nAccept: x\r\nImpersonate-Group: b\r\nAccept: y\r\n\r\n"
-    (request,) = parse([head])
+    request_head = b"GET / HTTP/1.1\r\nImpersonate-Group: a\r\nAccept: x\r\nImpersonate-Group: b\r\nAccept: y\r\n\r\n"
+    (request,) = parse([request_head])
     assert request.headers == {"impersonate-group": "a\nb", "accept": "x"}
 
 
 def test_a_warning_with_a_line_break_is_not_sent():
     (request,) = parse([b"GET / HTTP/1.1\r\n\r\n"])
     response = Response(200, b"{}", warnings=["fine", "evil\r\nSet-Cookie: a=b"])
-    sent = http1.serialize(response, request, "now")
-    assert b'Warning: 299 - "fine"\r\n' in sent
-    assert b"Cookie" not in sent
+    response_bytes = http1.serialize(response, request, "now")
+    assert b'Warning: 299 - "fine"\r\n' in response_bytes
+    assert b"Cookie" not in response_bytes
 
 
 def test_a_closed_parser_is_freed_without_the_garbage_collector():

@@ -60,19 +60,19 @@ class TrackedObject:
         self.live: dict[str, Any] | None = None
         self.managed: Any = ownership.NO_MANAGED_FIELDS
 
-    def object(self, **parts: Any) -> dict[str, Any]:
-        metadata = {"name": "a", **parts.pop("metadata", {})}
-        return {"apiVersion": self.version, "kind": self.kind.kind, "metadata": metadata, **parts}
+    def object(self, **fields: Any) -> dict[str, Any]:
+        metadata = {"name": "a", **fields.pop("metadata", {})}
+        return {"apiVersion": self.version, "kind": self.kind.kind, "metadata": metadata, **fields}
 
-    def apply(self, manager, *, force=False, now=NOW, subresource="", reset=None, **parts) -> Any:
+    def apply(self, manager, *, force=False, now=NOW, subresource="", reset=None, **fields) -> Any:
         write = FieldWrite(manager, self.version, self.kind, now, subresource, reset)
-        result = ownership.apply(self.live, self.managed, self.object(**parts), write, force=force)
+        result = ownership.apply(self.live, self.managed, self.object(**fields), write, force=force)
         self.live, self.managed = result.object, result.managed
         self._set_uid()
         return result
 
-    def write(self, manager: str, *, now: str = NOW, subresource: str = "", reset: Any = None, **parts: Any) -> None:
-        new = self.object(**parts)
+    def write(self, manager: str, *, now: str = NOW, subresource: str = "", reset: Any = None, **fields: Any) -> None:
+        new = self.object(**fields)
         write = FieldWrite(manager, self.version, self.kind, now, subresource, reset)
         self.managed = ownership.update(self.live, self.managed, new, write)
         self.live = new

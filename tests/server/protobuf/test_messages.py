@@ -18,8 +18,8 @@ SERVER = Server()
 def field(number, value):
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
-    data = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(data)) + data
+    encoded_value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(encoded_value)) + encoded_value
 
 
 def varint(value):
@@ -147,8 +147,8 @@ def test_nested_schemas_are_decoded_up_to_a_maximum_depth():
 
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=60), st.sampled_from(["v1/ConfigMap", "v1/Pod", "v1/DeleteOptions", ""]))
-def test_random_bytes_never_return_500(data, type_name):
+def test_random_bytes_never_return_500(random_bytes, type_name):
     api_version, _, kind = type_name.partition("/")
-    body = envelope(api_version, kind, data) if type_name else protobuf.MAGIC + data
+    body = envelope(api_version, kind, random_bytes) if type_name else protobuf.MAGIC + random_bytes
     for method, path in (("POST", MAPS), ("PUT", f"{MAPS}/x"), ("DELETE", f"{MAPS}/x")):
         assert send(method, path, body, dryRun="All").status < 500

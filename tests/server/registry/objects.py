@@ -113,8 +113,8 @@ def collection_path(api, plural):
 
 
 async def send(api, method, path, body, content_type="application/json", **query):
-    headers, data = {"Content-Type": content_type}, json.dumps(body).encode()
-    response = await api.transport().request(HttpRequest(method, path, query=query, headers=headers, body=data))
+    headers, encoded_body = {"Content-Type": content_type}, json.dumps(body).encode()
+    response = await api.transport().request(HttpRequest(method, path, query=query, headers=headers, body=encoded_body))
     return response.status, json.loads(response.body)
 
 

@@ -82,9 +82,9 @@ def test_fields_that_go_always_writes_are_added():
 
 
 def test_empty_list_becomes_null_only_in_storage():
-    sent = decode(ROLE, {"rules": []}).object
-    assert sent == {"metadata": {}, "rules": []}
-    assert empty_values.drop(ROLE, sent) == {"metadata": {}, "rules": None}
+    decoded_role = decode(ROLE, {"rules": []}).object
+    assert decoded_role == {"metadata": {}, "rules": []}
+    assert empty_values.drop(ROLE, decoded_role) == {"metadata": {}, "rules": None}
     assert empty_values.drop(ROLE, {"rules": [{"verbs": []}]}) == {"rules": [{"verbs": None}]}
     same = decode(ROLE, {"rules": [{"verbs": ["get"]}]}).object
     assert empty_values.drop(ROLE, same) is same

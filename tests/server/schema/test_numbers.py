@@ -103,8 +103,8 @@ class Widgets:
         return await self._request("GET", f"{self.path}/{name}")
 
     def object(self, name, spec):
-        head = f'"apiVersion":"{self.group}/v1","kind":"Widget","metadata":{{"name":"{name}"}}'
-        return f'{{{head},"spec":{spec}}}'
+        type_and_name = f'"apiVersion":"{self.group}/v1","kind":"Widget","metadata":{{"name":"{name}"}}'
+        return f'{{{type_and_name},"spec":{spec}}}'
 
 
 def number_text(answer, field):

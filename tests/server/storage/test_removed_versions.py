@@ -23,8 +23,8 @@ def version(name, *, storage=False, served=True):
 
 
 def send(server, method, path, body=None, headers=None, **query):
-    data = json.dumps(body).encode() if body is not None else b""
-    answer = server.respond(Request(method, path, {k: [v] for k, v in query.items()}, headers or {}, data))
+    encoded_body = json.dumps(body).encode() if body is not None else b""
+    answer = server.respond(Request(method, path, {k: [v] for k, v in query.items()}, headers or {}, encoded_body))
     return answer.status, json.loads(answer.body)
 
 

@@ -64,8 +64,8 @@ def test_responses_do_not_depend_on_the_number_of_decoded_objects(monkeypatch):
 
         def send(method, path, body=None, content_type="application/json", **query):
             headers = {"user-agent": "t", "content-type": content_type}
-            data = json.dumps(body).encode() if body is not None else b""
-            answer = server.respond(Request(method, path, {k: [v] for k, v in query.items()}, headers, data))
+            encoded_body = json.dumps(body).encode() if body is not None else b""
+            answer = server.respond(Request(method, path, {k: [v] for k, v in query.items()}, headers, encoded_body))
             return answer.status, _remove_varying(json.loads(answer.body))
 
         results = [send("POST", maps, {"metadata": {"name": f"m{i}", "labels": {"i": str(i)}}}) for i in range(5)]

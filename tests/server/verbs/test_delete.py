@@ -18,11 +18,11 @@ async def send(api):
     transport = api.transport()
 
     async def send(method, path, body=None, **query):
-        sent = json.dumps(body).encode() if body is not None else None
+        encoded_body = json.dumps(body).encode() if body is not None else None
         group = "/apis/batch/v1" if path.startswith("jobs") else "/api/v1"
         full_path = f"{group}/namespaces/{api.namespace}/{path}"
         return await transport.request(
-            HttpRequest(method, full_path, query=query, body=sent, headers={"Content-Type": "application/json"})
+            HttpRequest(method, full_path, query=query, body=encoded_body, headers={"Content-Type": "application/json"})
         )
 
     return send

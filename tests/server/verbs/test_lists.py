@@ -14,8 +14,10 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 def send(server, method, path, body=None, **query):
-    data = json.dumps(body).encode() if body is not None else b""
-    answer = server.respond(Request(method, path, {k: [v] for k, v in query.items()}, {"user-agent": "t"}, data))
+    encoded_body = json.dumps(body).encode() if body is not None else b""
+    answer = server.respond(
+        Request(method, path, {k: [v] for k, v in query.items()}, {"user-agent": "t"}, encoded_body)
+    )
     return answer.status, json.loads(answer.body)
 
 
@@ -79,8 +81,8 @@ def test_remaining_item_count_is_set_without_a_selector_only():
     assert "remainingItemCount" not in send(server, "GET", MAPS, limit="1", labelSelector="!x")[1]["metadata"]
 
 
-def token(**parts):
-    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+def token(**token_fields):
+    return base64.urlsafe_b64encode(json.dumps(token_fields).encode()).decode().rstrip("=")
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,11 @@ class RequestSender:
         accept: str | None = None,
     ) -> tuple[int, Any, list[str]]:
         """Return the status code, the body and the warnings of the response."""
-        data = None
+        encoded_body = None
         if body is not None:
-            data = (body if isinstance(body, str) else json.dumps(body)).encode()
+            encoded_body = (body if isinstance(body, str) else json.dumps(body)).encode()
         headers = self._headers(accept, (content_type or "application/json") if body is not None else None)
-        request = HttpRequest(method, path, query=_to_text(query), headers=headers, body=data)
+        request = HttpRequest(method, path, query=_to_text(query), headers=headers, body=encoded_body)
         response = await self.transport.request(request)
         return response.status, _decode(response.body), response.warnings
 

@@ -33,12 +33,12 @@ def test_marked_lines_and_no_others_are_reported(report, name):
         if (match := re.search(r"// want (.*)", line))
         for code in match.group(1).split()
     }
-    found = {
+    reported_lines = {
         (finding.line, finding.rule.code)
         for finding in report.findings
         if finding.file == f"controllers/{name}" and finding.rule.code in JUDGED[name]
     }
-    assert found == wanted
+    assert reported_lines == wanted
 
 
 def test_wrappers_are_judged_where_they_are_called(report):

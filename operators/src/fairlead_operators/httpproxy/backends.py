@@ -76,7 +76,7 @@ def backends_of(proxy: fl.Object) -> Iterator[Backend]:
 
 def filters_in(rule: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the filters of a rule and of its backends."""
-    return [f for part in (rule, *rule["backends"]) for f in part.get("filters") or ()]
+    return [f for holder in (rule, *rule["backends"]) for f in holder.get("filters") or ()]
 
 
 def is_redirect(rule: dict[str, Any]) -> bool:

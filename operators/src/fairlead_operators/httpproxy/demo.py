@@ -30,14 +30,14 @@ async def install(client: Client, labels: Mapping[str, str] | None = None) -> No
 
 
 async def report_connector(
-    client: Client, name: str, namespace: str, *, ready: bool = True, addresses: Iterable[str] = ()
+    client: Client, name: str, namespace: str, *, is_ready: bool = True, addresses: Iterable[str] = ()
 ) -> None:
     """Write the status of a Connector, as the agent of a tunnel does. Create the Connector if it does not exist."""
     try:
         obj = await client.get(Connector, name, namespace)
     except NotFound:
         obj = await client.create(Connector(name, namespace))
-    condition = {"type": "Ready", "status": str(ready), "reason": "Agent", "message": ""}
+    condition = {"type": "Ready", "status": str(is_ready), "reason": "Agent", "message": ""}
     endpoints = [{"address": address, "port": 443} for address in addresses]
     status = {
         "conditions": [{**condition, "lastTransitionTime": "2026-01-01T00:00:00Z"}],

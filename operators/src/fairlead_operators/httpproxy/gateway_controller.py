@@ -179,8 +179,8 @@ async def _report_route(route: fl.Object, gateway: fl.Object, ctx: ClassicContex
     """Replace the status of a route in every reconcile, as the original did. An identical PUT changes nothing."""
     newest = await ctx.client.get(HTTPRoute, route.name, route.namespace)
     parents = newest.status.get("parents") or [{}]
-    known = parents[0].get("conditions") or ()
-    times = {condition["type"]: condition["lastTransitionTime"] for condition in known}
+    current_conditions = parents[0].get("conditions") or ()
+    times = {condition["type"]: condition["lastTransitionTime"] for condition in current_conditions}
     now = rfc3339(ctx.world.clock.now())
     conditions = [
         _condition(name, "True", name, "", newest, times.get(name, now)) for name in ("Accepted", "ResolvedRefs")

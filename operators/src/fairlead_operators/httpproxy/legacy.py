@@ -166,9 +166,9 @@ def _mutation(kind: fl.Kind, desired: fl.Object, owner: fl.Object) -> Mutate:
         if controller and controller["uid"] != owner.uid and kind is not HTTPRouteFilter:
             raise AlreadyExists({"reason": "AlreadyExists", "message": "controlled by another", "code": 409})
         changed = owned_by(live, owner)
-        for part in ("spec", "addressType", "endpoints", "ports"):
-            if part in desired:
-                changed = fl.Object({**changed, part: desired[part]})
+        for field_name in ("spec", "addressType", "endpoints", "ports"):
+            if field_name in desired:
+                changed = fl.Object({**changed, field_name: desired[field_name]})
         if desired.annotations:
             changed = with_metadata(changed, annotations={**live.annotations, **desired.annotations})
         if kind is Gateway and live is not desired:

@@ -107,14 +107,14 @@ async def play(run: DemoRun, variant: Variant, scale: int, reconciles: int = REC
         await asyncio.gather(*(create(Project(name, labels=run.labels)) for name in names))
         await run.wait_until_done()
         await stack.enter_async_context(gitops.running(run.client("gitops")))
-        ready = [name for name in names if name not in run.stuck]
+        ready_names = [name for name in names if name not in run.stuck]
         create = limit_concurrency(admin.create)
-        await asyncio.gather(*(create(Warehouse("images", name, spec={})) for name in ready))
+        await asyncio.gather(*(create(Warehouse("images", name, spec={})) for name in ready_names))
         for number in range(reconciles - 1):  # the first reconcile created the projects' objects
             await asyncio.sleep(pause)
             health = {"status": {"health": {"status": ("Healthy", "Unhealthy")[number % 2]}}}
-            reports.expect(ready, healthy=1 - number % 2)
-            for name in ready:
+            reports.expect(ready_names, healthy=1 - number % 2)
+            for name in ready_names:
                 await admin.patch(Warehouse, "images", name, health, type=PatchType.MERGE, subresource="status")
             await reports.wait_for_all(run.grace_period)
         await asyncio.sleep(pause)

@@ -117,9 +117,9 @@ async def _report(project: fl.Object, ctx: ClassicContext) -> None:
     warehouses = ctx.list(Warehouse, project.name)
     healthy = sum((warehouse.status.get("health") or {}).get("status") == "Healthy" for warehouse in warehouses)
     stats = {"warehouses": {"count": len(warehouses), "healthy": healthy}}
-    ready = project.condition("Ready") or {"lastTransitionTime": rfc3339(ctx.world.clock.now())}
-    ready = {**ready, "type": "Ready", "status": "True", "reason": "Synced", "message": ""}
-    status = {"stats": stats, "conditions": [ready]}
+    ready_condition = project.condition("Ready") or {"lastTransitionTime": rfc3339(ctx.world.clock.now())}
+    ready_condition = {**ready_condition, "type": "Ready", "status": "True", "reason": "Synced", "message": ""}
+    status = {"stats": stats, "conditions": [ready_condition]}
     if status != project.status:
         patch = {"status": status}
         await ctx.client.patch(Project, project.name, None, patch, type=PatchType.MERGE, subresource="status")

@@ -98,14 +98,16 @@ class Admin:
             if error.status < 500 or await self.get(probe_path or path) is not None:
                 raise
 
-    async def form(self, method: str, path: str, parts: Sequence[Part]) -> None:
+    async def form(self, method: str, path: str, form_parts: Sequence[Part]) -> None:
         """Send a multipart form, which packages, functions, sinks and sources need."""
-        digest = hashlib.sha256(b"\0".join(part.content for part in parts)).hexdigest()
+        digest = hashlib.sha256(b"\0".join(part.content for part in form_parts)).hexdigest()
         boundary, body = f"fairlead-{digest}", b""
-        for part in parts:
+        for part in form_parts:
             file = '; filename="file"' if part.content_type == "application/octet-stream" else ""
-            head = f'Content-Disposition: form-data; name="{part.name}"{file}\r\nContent-Type: {part.content_type}'
-            body += f"--{boundary}\r\n{head}\r\n\r\n".encode() + part.content + b"\r\n"
+            part_headers = (
+                f'Content-Disposition: form-data; name="{part.name}"{file}\r\nContent-Type: {part.content_type}'
+            )
+            body += f"--{boundary}\r\n{part_headers}\r\n\r\n".encode() + part.content + b"\r\n"
         body += f"--{boundary}--\r\n".encode()
         await self._request(method, path, body, f"multipart/form-data; boundary={boundary}")
 

@@ -105,8 +105,8 @@ def address_of(connection: fl.Object) -> str:
 
 
 def secret_text(secret: fl.Object | None, key: str) -> str | None:
-    data = ((secret.get("data") if secret else None) or {}).get(key)
-    return b64decode(data).decode(errors="replace").strip() if data else None
+    encoded_text = ((secret.get("data") if secret else None) or {}).get(key)
+    return b64decode(encoded_text).decode(errors="replace").strip() if encoded_text else None
 
 
 def is_token(text: str) -> bool:
@@ -115,8 +115,8 @@ def is_token(text: str) -> bool:
 
 
 def is_current(obj: fl.Object) -> bool:
-    ready = obj.condition("Ready") or {}
-    return ready.get("status") == "True" and ready.get("observedGeneration") == obj.generation
+    ready_condition = obj.condition("Ready") or {}
+    return ready_condition.get("status") == "True" and ready_condition.get("observedGeneration") == obj.generation
 
 
 # The other ten kinds

@@ -43,15 +43,15 @@ async def play(run: DemoRun, variant: Variant, scale: int, finalizer_write: str 
         resyncer = Resyncer(run.client("gitops"), world, Tenant, namespace)
         await stack.enter_async_context(resyncer.running())
         cache = await stack.enter_async_context(Cache(admin, world))
-        ready: set[str] = set()
+        ready_names: set[str] = set()
         all_ready = asyncio.Event()
 
         def on_change(change: Change) -> None:
             if change.new is None:
                 run.mark_done(change.name)
             elif change.new.object().is_true("Ready"):
-                ready.add(change.name)
-                if len(ready) == scale:
+                ready_names.add(change.name)
+                if len(ready_names) == scale:
                     all_ready.set()
 
         tenants = cache.watch(Tenant, namespaces=[namespace])

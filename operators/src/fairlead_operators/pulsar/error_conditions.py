@@ -55,10 +55,10 @@ def retry_delay(obj: fl.Object, ctx: fl.Context, minimum: float) -> float:
 
     The delay doubles with each retry, also across restarts of the operator.
     """
-    ready = obj.condition("Ready") or {}
-    if ready.get("status") != "False":
+    ready_condition = obj.condition("Ready") or {}
+    if ready_condition.get("status") != "False":
         return minimum
-    since = datetime.fromisoformat(ready["lastTransitionTime"]).timestamp()
+    since = datetime.fromisoformat(ready_condition["lastTransitionTime"]).timestamp()
     return min(MAX_RETRY, max(minimum, ctx.world.clock.now() - since))
 
 

@@ -70,13 +70,13 @@ class Request:
     def form(self) -> dict[str, bytes]:
         """Return the parts of a multipart form by name."""
         boundary = self.content_type.partition("boundary=")[2].encode()
-        parts = {}
-        for part in (self.body or b"").split(b"--" + boundary)[1:-1]:
-            head, _, content = part.partition(b"\r\n\r\n")
-            match = re.search(rb'name="([^"]+)"', head)
+        form_parts = {}
+        for form_part in (self.body or b"").split(b"--" + boundary)[1:-1]:
+            part_headers, _, content = form_part.partition(b"\r\n\r\n")
+            match = re.search(rb'name="([^"]+)"', part_headers)
             assert match
-            parts[match[1].decode()] = content.removesuffix(b"\r\n")
-        return parts
+            form_parts[match[1].decode()] = content.removesuffix(b"\r\n")
+        return form_parts
 
 
 class PulsarState:
@@ -273,18 +273,18 @@ def _check(condition: bool, status: int, reason: str) -> None:
         raise ErrorResponse(status, reason)
 
 
-def _get_existing(objects: Mapping[Any, Any], name: Any, what: str) -> Any:
-    _check(name in objects, 404, f"the {what} does not exist")
+def _get_existing(objects: Mapping[Any, Any], name: Any, resource_name: str) -> Any:
+    _check(name in objects, 404, f"the {resource_name} does not exist")
     return objects[name]
 
 
-def _handle_object(objects: dict[str, Any], name: str, request: Request, what: str) -> Any:
+def _handle_object(objects: dict[str, Any], name: str, request: Request, resource_name: str) -> Any:
     """Handle a request for one resource: PUT creates it, POST changes it, GET returns it, DELETE removes it."""
     if request.method == "PUT":
-        _check(name not in objects, 409, f"the {what} exists")
+        _check(name not in objects, 409, f"the {resource_name} exists")
         objects[name] = request.json
         return None
-    existing = _get_existing(objects, name, what)
+    existing = _get_existing(objects, name, resource_name)
     if request.method == "POST":
         objects[name] = request.json
     elif request.method == "DELETE":

@@ -148,7 +148,7 @@ async def _reconcile_child(
 async def _report(obj: fl.Object, ctx: ClassicContext) -> None:
     if obj.is_true("Ready") and obj.status.get("observedGeneration") == obj.generation:
         return
-    ready = {
+    ready_condition = {
         "type": "Ready",
         "status": "True",
         "reason": "Reconciled",
@@ -156,5 +156,5 @@ async def _report(obj: fl.Object, ctx: ClassicContext) -> None:
         "observedGeneration": obj.generation,
         "lastTransitionTime": rfc3339(ctx.world.clock.now()),
     }
-    status = {**obj.status, "observedGeneration": obj.generation, "conditions": [ready]}
+    status = {**obj.status, "observedGeneration": obj.generation, "conditions": [ready_condition]}
     await ctx.client.replace(fl.Object({**obj, "status": status}), subresource="status")

@@ -122,11 +122,11 @@ def namespace_path(name: str) -> str:
 
 
 def topic_path(name: str, *, persistent: bool = True) -> str:
-    scheme, _, rest = name.rpartition("://")
+    scheme, _, path_in_scheme = name.rpartition("://")
     domain = scheme or ("persistent" if persistent else "non-persistent")
     if domain not in ("persistent", "non-persistent"):
         raise Invalid(f"{name!r} is not a topic: it must start with persistent://, non-persistent:// or the tenant")
-    return join_path(f"/v2/{domain}", *_split_name(rest, 3, "acme/orders/placed"))
+    return join_path(f"/v2/{domain}", *_split_name(path_in_scheme, 3, "acme/orders/placed"))
 
 
 def package_path(url: str) -> str:
@@ -252,12 +252,12 @@ def _component(component: str) -> "Resource":
         name, url = _code(resolved.spec)
         config = {key: value for key, value in resolved.spec.items() if key not in _NOT_CONFIG}
         encoded = json.dumps({**config, name: url}).encode()
-        parts = [Part(f"{component}Config", "application/json", encoded)]
+        form_parts = [Part(f"{component}Config", "application/json", encoded)]
         if not url.startswith("builtin://"):  # a built-in URL is a part of the config only
-            parts.append(Part("url", "text/plain", url.encode()))
+            form_parts.append(Part("url", "text/plain", url.encode()))
         method = "POST" if await admin.get(path) is None else "PUT"
         try:
-            await admin.form(method, path, parts)
+            await admin.form(method, path, form_parts)
         except PulsarError as error:
             # Pulsar rejects an update without changes with this message.
             if "Update contains no change" not in str(error):
@@ -272,7 +272,9 @@ def _component(component: str) -> "Resource":
                 yield topic_path(topic)
 
     def path(resolved: ResolvedSpec) -> str:
-        return join_path(f"/v3/{component}s", *(resolved.spec[part] for part in ("tenant", "namespace", "name")))
+        return join_path(
+            f"/v3/{component}s", *(resolved.spec[field_name] for field_name in ("tenant", "namespace", "name"))
+        )
 
     return Resource(fl.kind(GROUP, f"Pulsar{component.capitalize()}"), path, create_or_update, required_paths)
 

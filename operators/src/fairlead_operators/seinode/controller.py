@@ -148,8 +148,8 @@ async def seinodedeployment(deployment: fl.Object, ctx: fl.Context) -> None:
     await execute_plan(deployment, deployment_tasks, DEPLOYMENT_STEPS, ctx, replicas=replicas, templateHash=revision)
     nodes = [await apply_node(deployment, ordinal, ctx) for ordinal in range(replicas)]
     await prune_nodes(deployment, {node.name for node in nodes}, ctx)
-    ready = [node.name for node in nodes if _is_running(node, template["spec"]["image"])]
-    ctx.status(phase="Ready", nodes=[node.name for node in nodes], readyReplicas=len(ready))
+    ready_names = [node.name for node in nodes if _is_running(node, template["spec"]["image"])]
+    ctx.status(phase="Ready", nodes=[node.name for node in nodes], readyReplicas=len(ready_names))
 
 
 async def prune_nodes(deployment: fl.Object, keep: set[str], ctx: fl.Context) -> None:
@@ -214,20 +214,22 @@ async def execute_plan(
         ctx.status(phase="Failed")
         detail = plan["failedTaskDetail"]
         raise fl.Terminal("PlanFailed", f"{detail}: change the spec to start a new plan")
-    done: list[str] = []
+    completed_tasks: list[str] = []
     if plan["executor"] == replica:
         try:
             for task in plan["tasks"]:
                 if task["status"] != "Complete" and not await steps[task["type"]](obj, plan, task, ctx):
                     break
-                done.append(task["id"])
+                completed_tasks.append(task["id"])
         except TaskFailed as error:
-            await ctx.decide(plans.advance(plan, done, now=now, failure=(len(done), str(error))))
+            await ctx.decide(plans.advance(plan, completed_tasks, now=now, failure=(len(completed_tasks), str(error))))
             ctx.status(phase="Failed")
             raise fl.Terminal("PlanFailed", f"{error}: change the spec to start a new plan") from error
-        await ctx.decide(plans.advance(plan, done, now=now, **final_status))
-    if len(done) < len(plan["tasks"]):
-        open_tasks = (task for task in plan["tasks"] if task["status"] != "Complete" and task["id"] not in done)
+        await ctx.decide(plans.advance(plan, completed_tasks, now=now, **final_status))
+    if len(completed_tasks) < len(plan["tasks"]):
+        open_tasks = (
+            task for task in plan["tasks"] if task["status"] != "Complete" and task["id"] not in completed_tasks
+        )
         task = next(open_tasks, plan["tasks"][-1])
         # All replicas must write the same message, or they would overwrite each other's again and again.
         message = f"plan {plan['id']} is active: {task['type']} {describe_wait(obj, task, ctx)}"

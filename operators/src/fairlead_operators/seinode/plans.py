@@ -57,12 +57,12 @@ def ensure(tasks: Tasks, *, new_id: str, executor: str, now: str) -> Callable[[f
 
 
 def advance(
-    plan: Plan, done: Sequence[str], *, now: str, failure: tuple[int, str] | None = None, **final_status: Any
+    plan: Plan, completed: Sequence[str], *, now: str, failure: tuple[int, str] | None = None, **final_status: Any
 ) -> Callable[[fl.Draft], None]:
     """Return a decision function that writes the progress of a plan. It writes nothing if another plan is active.
 
-    `done` are the ids of the complete tasks. `failure` is the index and the message of a failed task. `final_status` is
-    written when all tasks are complete.
+    `completed` are the ids of the complete tasks. `failure` is the index and the message of a failed task.
+    `final_status` is written when all tasks are complete.
     """
 
     def decide(draft: fl.Draft) -> None:
@@ -71,14 +71,14 @@ def advance(
             return
         has_progressed = False
         for item in live["tasks"]:
-            if item["id"] in done and item["status"] != "Complete":
+            if item["id"] in completed and item["status"] != "Complete":
                 item["status"] = "Complete"
                 has_progressed = True
         if failure:
             index, detail = failure
             live["tasks"][index]["status"] = "Failed"
             live["phase"], live["failedTaskIndex"], live["failedTaskDetail"] = "Failed", index, detail
-        elif len(done) == len(plan["tasks"]):
+        elif len(completed) == len(plan["tasks"]):
             live["phase"] = "Complete"
             for key, value in final_status.items():
                 draft.status[key] = value

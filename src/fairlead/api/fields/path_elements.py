@@ -91,20 +91,20 @@ def canonicalize(element: str) -> str | None:
 
     Raises ValueError if the string is not a path element.
     """
-    kind, separator, rest = element[:1], element[1:2], element[2:]
+    kind, separator, element_value = element[:1], element[1:2], element[2:]
     if separator != ":":
         raise ValueError(f"{element!r} is not a path element: it does not start with a kind and a colon")
     if kind == "f":
         return element
     if kind == "v":
-        return value(json.loads(rest, parse_int=float))
+        return value(json.loads(element_value, parse_int=float))
     if kind == "k":
-        fields = json.loads(rest, parse_int=float)
+        fields = json.loads(element_value, parse_int=float)
         if not isinstance(fields, dict):
             raise ValueError(f"{element!r} is not a path element: its key is not a JSON object")
         return key(fields)
     if kind == "i":
-        return index(int(rest))
+        return index(int(element_value))
     return None
 
 
@@ -121,12 +121,12 @@ def format_path(path: Path) -> str:
 
 @functools.lru_cache(_CACHE_SIZE)
 def _format_element(element: str) -> str:
-    kind, rest = element[0], element[2:]
+    kind, element_value = element[0], element[2:]
     if kind == "f":
-        return "." + rest
+        return "." + element_value
     if kind == "i":
-        return f"[{rest}]"
-    parsed = json.loads(rest, parse_int=float)
+        return f"[{element_value}]"
+    parsed = json.loads(element_value, parse_int=float)
     return format_key(parsed) if kind == "k" else f"[={format_value(parsed)}]"
 
 
@@ -165,12 +165,12 @@ def _format_float(number: float) -> str:
 @functools.lru_cache(_CACHE_SIZE)
 def sort_key(element: str) -> tuple[Any, ...]:
     """Return a sort key that orders path elements as an API server does: fields, keys, values, list positions."""
-    kind, rest = element[0], element[2:]
+    kind, element_value = element[0], element[2:]
     if kind == "f":
-        return (0, rest.encode())  # Go compares strings as bytes.
+        return (0, element_value.encode())  # Go compares strings as bytes.
     if kind == "i":
-        return (3, int(rest))
-    parsed = json.loads(rest)
+        return (3, int(element_value))
+    parsed = json.loads(element_value)
     if kind == "v":
         return (2, _value_sort_key(parsed))
     return (1, tuple([(name.encode(), _value_sort_key(parsed[name])) for name in sorted(parsed)]))

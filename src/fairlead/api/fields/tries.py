@@ -43,12 +43,12 @@ def union_of_roots(a: Trie, b: Trie) -> Trie:
     for element, b_node in b.items():
         a_node = a.get(element)
         if a_node is None:
-            both = b_node
-        elif a_node is b_node or (both := union(a_node, b_node)) is a_node:
+            merged_node = b_node
+        elif a_node is b_node or (merged_node := union(a_node, b_node)) is a_node:
             continue
         if out is None:
             out = dict(a)
-        out[element] = both
+        out[element] = merged_node
     return a if out is None else out
 
 
@@ -74,9 +74,9 @@ def intersection_of_roots(a: Trie, b: Trie) -> Trie:
     for element, a_node in a.items():
         b_node = b.get(element)
         if b_node is not None:
-            both = intersection(a_node, b_node)
-            if both is not None:
-                out[element] = both
+            common_node = intersection(a_node, b_node)
+            if common_node is not None:
+                out[element] = common_node
     return out
 
 
@@ -202,11 +202,11 @@ def from_paths(members: list[Path]) -> Trie:
                 child = node[element] = {} if child is None else dict(DOT)
             node = child
         if path:
-            known = node.get(path[-1])
-            if known is None:
+            existing = node.get(path[-1])
+            if existing is None:
                 node[path[-1]] = LEAF
-            elif known:
-                known["."] = LEAF
+            elif existing:
+                existing["."] = LEAF
     return root
 
 

@@ -67,9 +67,9 @@ class Authenticator:
 
 def _parse_bearer_token(request: Request) -> str:
     """Return the token in the header `Authorization: Bearer TOKEN`, or "". Text after the token is ignored."""
-    scheme, *rest = request.headers.get("authorization", "").strip().split(" ", 2)
-    if not rest or scheme.lower() != "bearer":
+    scheme, *credentials = request.headers.get("authorization", "").strip().split(" ", 2)
+    if not credentials or scheme.lower() != "bearer":
         return ""
-    if not rest[0] and len(rest) == 2:
+    if not credentials[0] and len(credentials) == 2:
         request.warn(EXTRA_SPACE)
-    return rest[0]
+    return credentials[0]

@@ -126,9 +126,9 @@ def _add_groups(target: User, mode: str) -> User:
 def _format_go_user(uid: str, groups: tuple[str, ...], extra: dict[str, tuple[str, ...]]) -> str:
     """Format the requested user as Go's %#v prints its struct."""
     listed = ", ".join(quote_go(group) for group in groups)
-    shown = "[]string{" + listed + "}" if groups else "[]string(nil)"
+    groups_text = "[]string{" + listed + "}" if groups else "[]string(nil)"
     keys = ", ".join(
         f"{quote_go(key)}:[]string{{{', '.join(quote_go(v) for v in values)}}}" for key, values in sorted(extra.items())
     )
-    more = "map[string][]string{" + keys + "}" if extra else "map[string][]string(nil)"
-    return f'&user.DefaultInfo{{Name:"", UID:{quote_go(uid)}, Groups:{shown}, Extra:{more}}}'
+    extra_text = "map[string][]string{" + keys + "}" if extra else "map[string][]string(nil)"
+    return f'&user.DefaultInfo{{Name:"", UID:{quote_go(uid)}, Groups:{groups_text}, Extra:{extra_text}}}'

@@ -30,27 +30,27 @@ class Attributes:
 
 def request_attributes(request: Request) -> Attributes:
     """Return the attributes of a request, computed from its path and method alone. The kind need not be served."""
-    parts = split_segments(request.path)
-    if parts[0] == "api" and len(parts) >= 3:
-        group, version, rest = "", parts[1], parts[2:]
-    elif parts[0] == "apis" and len(parts) >= 4:
-        group, version, rest = parts[1], parts[2], parts[3:]
+    segments = split_segments(request.path)
+    if segments[0] == "api" and len(segments) >= 3:
+        group, version, resource_path = "", segments[1], segments[2:]
+    elif segments[0] == "apis" and len(segments) >= 4:
+        group, version, resource_path = segments[1], segments[2], segments[3:]
     else:
         return Attributes(request.user, request.method.lower(), path=unquote(request.path))
-    watch = rest[0] == "watch" and len(rest) > 1
+    watch = resource_path[0] == "watch" and len(resource_path) > 1
     if watch:
-        rest = rest[1:]
+        resource_path = resource_path[1:]
     namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 1:
-        namespace = rest[1]
-        if len(rest) > 2 and rest[2] not in ("status", "finalize"):
-            rest = rest[2:]
-    name = rest[1] if len(rest) > 1 else ""
-    subresource = rest[2] if len(rest) > 2 else ""
+    if resource_path[0] == "namespaces" and len(resource_path) > 1:
+        namespace = resource_path[1]
+        if len(resource_path) > 2 and resource_path[2] not in ("status", "finalize"):
+            resource_path = resource_path[2:]
+    name = resource_path[1] if len(resource_path) > 1 else ""
+    subresource = resource_path[2] if len(resource_path) > 2 else ""
     verb = request_verb(request, named=bool(name), watch=watch)
     if not name and not watch and verb in ("list", "watch"):
         name = _find_selected_name(request.first("fieldSelector"))
-    return Attributes(request.user, verb, group, version, rest[0], subresource, namespace, name)
+    return Attributes(request.user, verb, group, version, resource_path[0], subresource, namespace, name)
 
 
 def _find_selected_name(selector: str) -> str:

@@ -47,13 +47,12 @@ def require_access(authorizer: Authorizer, attributes: Attributes) -> None:
 def access_denied(attributes: Attributes, reason: str) -> StatusError:
     """Return the 403 for a denied request, with a real server's message."""
     suffix = f": {reason}" if reason else ""
-    who = f"User {quote_go(attributes.user.name)} cannot {attributes.verb}"
+    denial = f"User {quote_go(attributes.user.name)} cannot {attributes.verb}"
     if attributes.path:
-        return status_error(403, "Forbidden", f"forbidden: {who} path {quote_go(attributes.path)}{suffix}", {})
-    where = f"in the namespace {quote_go(attributes.namespace)}" if attributes.namespace else "at the cluster scope"
-    message = (
-        f"{who} resource {quote_go(attributes.full_resource)} in API group {quote_go(attributes.group)} {where}{suffix}"
-    )
+        return status_error(403, "Forbidden", f"forbidden: {denial} path {quote_go(attributes.path)}{suffix}", {})
+    scope = f"in the namespace {quote_go(attributes.namespace)}" if attributes.namespace else "at the cluster scope"
+    denied_resource = f"resource {quote_go(attributes.full_resource)} in API group {quote_go(attributes.group)}"
+    message = f"{denial} {denied_resource} {scope}{suffix}"
     resource = f"{attributes.resource}.{attributes.group}" if attributes.group else attributes.resource
     subject = f'{resource} "{attributes.name}"' if attributes.name else resource
     details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}

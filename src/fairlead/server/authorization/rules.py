@@ -39,7 +39,9 @@ def describe(rules: Iterable[Rule]) -> str:
     merged: dict[tuple[tuple[str, tuple[str, ...]], ...], Rule] = {}
     for index, rule in enumerate(rules):
         is_resource_rule = not rule.get("nonResourceURLs")
-        key = tuple((word, tuple(rule.get(word) or ())) for word in ("apiGroups", "resources", "resourceNames"))
+        key = tuple(
+            (key_name, tuple(rule.get(key_name) or ())) for key_name in ("apiGroups", "resources", "resourceNames")
+        )
         entry = merged.setdefault(key if is_resource_rule else (*key, (str(index), ())), {**rule, "verbs": []})
         entry["verbs"] += rule["verbs"]
     return "\n".join(sorted({_format_rule(rule) for rule in merged.values()}))
@@ -49,9 +51,9 @@ def _split_rule(rule: Rule) -> Iterator[Rule]:
     for group in rule.get("apiGroups") or ():
         for resource in rule.get("resources") or ():
             for verb in rule.get("verbs") or ():
-                part = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
+                single_rule = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
                 names = rule.get("resourceNames")
-                yield from ({**part, "resourceNames": [name]} for name in names) if names else (part,)
+                yield from ({**single_rule, "resourceNames": [name]} for name in names) if names else (single_rule,)
     for url in rule.get("nonResourceURLs") or ():
         yield from ({"nonResourceURLs": [url], "verbs": [verb]} for verb in rule.get("verbs") or ())
 
@@ -90,5 +92,5 @@ _WORDS = (
 
 
 def _format_rule(rule: Rule) -> str:
-    parts = [f"{word}:[{' '.join(quote_go(v) for v in rule[key])}]" for word, key in _WORDS if rule.get(key)]
+    parts = [f"{label}:[{' '.join(quote_go(v) for v in rule[key])}]" for label, key in _WORDS if rule.get(key)]
     return "{" + ", ".join(parts) + "}"

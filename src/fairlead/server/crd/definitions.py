@@ -141,18 +141,18 @@ class CustomResourceDefinitions:
 
     def _find_unreadable_instances(self, obj: Object, group: str, plural: str) -> None:
         """Record the version of a stored instance that the CRD no longer has, because that instance cannot be read."""
-        known = {f"{group}/{version['name']}" for version in obj["spec"]["versions"]}
+        declared_versions = {f"{group}/{version['name']}" for version in obj["spec"]["versions"]}
         before = self._server.registry.storage(group, plural)
         if before is None:
             has_all_versions = obj["metadata"].get("generation") == 1
         else:
             versions = before.definition["spec"]["versions"]
-            has_all_versions = all(f"{group}/{version['name']}" in known for version in versions)
+            has_all_versions = all(f"{group}/{version['name']}" in declared_versions for version in versions)
         if has_all_versions and (group, plural) not in self._removed_versions:
             return
         self._removed_versions.pop((group, plural), None)
         for _, instance in self._server.store.table(group, plural).scan(None):
-            if instance.object["apiVersion"] not in known:
+            if instance.object["apiVersion"] not in declared_versions:
                 self._removed_versions[group, plural] = instance.object["apiVersion"]
                 return
 

@@ -111,20 +111,20 @@ _FIELDS = {"userAgent" if field.name == "user_agent" else field.name: field.name
 
 
 def _parse_fault(index: int, item: Any) -> Fault:
-    where = f"faults[{index}]"
+    field = f"faults[{index}]"
     if not isinstance(item, Mapping):
-        raise PlanError(f"{where}: {item!r} is not a map like {{status: 409, verb: update}}")
+        raise PlanError(f"{field}: {item!r} is not a map like {{status: 409, verb: update}}")
     if unknown := ", ".join(sorted(str(key) for key in item.keys() - _FIELDS)):
-        raise PlanError(f"{where}: a fault has {', '.join(_FIELDS)}, not {unknown}")
+        raise PlanError(f"{field}: a fault has {', '.join(_FIELDS)}, not {unknown}")
     arguments: dict[str, Any] = {
         _FIELDS[key]: tuple(value) if isinstance(value, list) else value for key, value in item.items()
     }
     try:
         return Fault(**arguments)
     except PlanError as error:
-        raise PlanError(f"{where}: {error}") from None
+        raise PlanError(f"{field}: {error}") from None
     except TypeError:
-        raise PlanError(f"{where}: {item!r} is not a fault") from None
+        raise PlanError(f"{field}: {item!r} is not a fault") from None
 
 
 def _check_fault(fault: Fault) -> None:

@@ -25,10 +25,10 @@ def _error_offset(text: str) -> int:
             if quantum < 2:
                 return at
             if quantum == 2:
-                rest = text[at + 1 :].lstrip("\r\n")
-                if not rest:
+                following_text = text[at + 1 :].lstrip("\r\n")
+                if not following_text:
                     return len(text)
-                if rest[0] != "=":
+                if following_text[0] != "=":
                     return at + 1
                 at += 1
             trailing = text[at + 1 :].lstrip("\r\n")

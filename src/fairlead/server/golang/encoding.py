@@ -171,12 +171,12 @@ def field_positions(body: bytes) -> dict[str, int]:
     def walk(value: Any, path: str) -> None:
         for index, item in enumerate(value) if isinstance(value, list) else ():
             walk(item, f"{path}[{index}]")
-        seen: set[str] = set()
+        seen_keys: set[str] = set()
         for key, item in value.items if isinstance(value, _Pairs) else ():
             at = f"{path}.{key}" if path else key
-            message = f'duplicate field "{at}"' if key in seen else f'unknown field "{at}"'
+            message = f'duplicate field "{at}"' if key in seen_keys else f'unknown field "{at}"'
             positions.setdefault(message, len(positions))
-            seen.add(key)
+            seen_keys.add(key)
             walk(item, at)
 
     walk(_decode_pairs(replace_invalid_characters(body)), "")
@@ -187,14 +187,14 @@ def find_unexpected_fields(body: bytes, fields: frozenset[str]) -> list[str]:
     """Return a message for each unknown and each duplicate field in a JSON list of maps, in document order."""
     messages: list[str] = []
     for index, entry in enumerate(_decode_pairs(replace_invalid_characters(body)) or ()):
-        seen: set[str] = set()
+        seen_keys: set[str] = set()
         for key, item in entry.items if entry is not None else ():
             at = f"[{index}].{key}"
             if key not in fields:
                 messages.append(f'unknown field "{at}"')
                 continue
-            duplicates = [at] if key in seen else []
-            seen.add(key)
+            duplicates = [at] if key in seen_keys else []
+            seen_keys.add(key)
             _collect_duplicates(item, at, duplicates)
             messages += [f'duplicate field "{path}"' for path in duplicates]
     return list(dict.fromkeys(messages))
@@ -202,12 +202,12 @@ def find_unexpected_fields(body: bytes, fields: frozenset[str]) -> list[str]:
 
 def _collect_duplicates(value: Any, path: str, paths: list[str]) -> None:
     if isinstance(value, _Pairs):
-        seen: set[str] = set()
+        seen_keys: set[str] = set()
         for key, item in value.items:
             at = f"{path}.{key}" if path else key
-            if key in seen:
+            if key in seen_keys:
                 paths.append(at)
-            seen.add(key)
+            seen_keys.add(key)
             _collect_duplicates(item, at, paths)
     elif isinstance(value, list):
         for index, item in enumerate(value):

@@ -113,20 +113,20 @@ class _Scanner:
         self._state = "after"
         if byte in _SPACE:
             return ""
-        where = self._open[-1] if self._open else ""
-        if not where:
+        innermost = self._open[-1] if self._open else ""
+        if not innermost:
             return "after top-level value"
-        if where == "key":
+        if innermost == "key":
             if byte != ord(":"):
                 return "after object key"
             self._open[-1], self._state = "value", "value"
         elif byte == ord(","):
-            self._state = "value" if where == "[" else "key"
-            self._open[-1] = "[" if where == "[" else "key"
-        elif byte == ord("]" if where == "[" else "}"):
+            self._state = "value" if innermost == "[" else "key"
+            self._open[-1] = "[" if innermost == "[" else "key"
+        elif byte == ord("]" if innermost == "[" else "}"):
             self._open.pop()
         else:
-            return "after array element" if where == "[" else "after object key:value pair"
+            return "after array element" if innermost == "[" else "after object key:value pair"
         return ""
 
 

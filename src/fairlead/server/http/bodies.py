@@ -68,9 +68,9 @@ def summarize_body(body: bytes) -> str:
     """Return the first bytes of a body as decode errors quote them, or "<empty>"."""
     if not body:
         return "<empty>"
-    more = " ..." if len(body) > 30 else ""
-    head = body[:30]
-    return (head.decode("utf-8", "replace") if body[:1] == b"{" else head.hex()) + more
+    ellipsis = " ..." if len(body) > 30 else ""
+    first_bytes = body[:30]
+    return (first_bytes.decode("utf-8", "replace") if body[:1] == b"{" else first_bytes.hex()) + ellipsis
 
 
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -151,9 +151,9 @@ def _decode_protobuf(request: Request, resource: Resource) -> Object:
     return check_type_meta(value, resource, request.body)
 
 
-def _build_kind_mismatch_error(kind: str, api_version: str, resource: Resource, why: str) -> StatusError:
+def _build_kind_mismatch_error(kind: str, api_version: str, resource: Resource, reason: str) -> StatusError:
     version = api_version.rpartition("/")[2]
-    return bad_request(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {why}')
+    return bad_request(f'{kind} in version "{version}" cannot be handled as a {resource.kind}: {reason}')
 
 
 def check_type_meta(value: Object, resource: Resource, body: bytes) -> Object:
@@ -180,8 +180,8 @@ def check_type_meta(value: Object, resource: Resource, body: bytes) -> Object:
             )
         return value
     if mismatch := kind_mismatch(value, resource):
-        why = _find_decode_error(value) or mismatch
-        raise _build_kind_mismatch_error(kind or resource.kind, api_version or resource.api_version, resource, why)
+        reason = _find_decode_error(value) or mismatch
+        raise _build_kind_mismatch_error(kind or resource.kind, api_version or resource.api_version, resource, reason)
     if api_version and kind:
         return value
     return {**value, "apiVersion": resource.api_version, "kind": resource.kind}
@@ -205,9 +205,9 @@ def type_meta_error(value: Object) -> str:
     for key in ("apiVersion", "kind"):
         text = value.get(key)
         if text is not None and not isinstance(text, str):
-            shown = {bool: "bool", list: "array", dict: "object"}.get(type(text), "number")
+            json_type = {bool: "bool", list: "array", dict: "object"}.get(type(text), "number")
             into = f"Go struct field .{key} of type string"
-            return f"couldn't get version/kind; json parse error: json: cannot unmarshal {shown} into {into}"
+            return f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_type} into {into}"
     return ""
 
 
@@ -222,12 +222,12 @@ def kind_mismatch(value: Object, resource: Resource, *, patched: bool = False) -
     api_version, kind = value.get("apiVersion") or resource.api_version, value.get("kind") or resource.kind
     if (api_version, kind) == _STATUS:
         if (status := value.get("status")) is not None and not isinstance(status, str):
-            shown = {bool: "bool", list: "array", dict: "object"}.get(type(status), "number")
-            return f"json: cannot unmarshal {shown} into Go struct field Status.status of type string"
+            json_type = {bool: "bool", list: "array", dict: "object"}.get(type(status), "number")
+            return f"json: cannot unmarshal {json_type} into Go struct field Status.status of type string"
         return f"converting (v1.Status) to ({_go_package(resource)}.{resource.kind}): unknown conversion"
     if api_version != resource.api_version:
-        where = "pkg/api/legacyscheme/scheme.go:30"
-        return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
+        source_location = "pkg/api/legacyscheme/scheme.go:30"
+        return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{source_location}"'
     if kind != resource.kind:
         if patched and not value.get("apiVersion"):
             if f"{api_version}/{kind}" in builtin.table()["roots"]:
@@ -236,8 +236,8 @@ def kind_mismatch(value: Object, resource: Resource, *, patched: bool = False) -
             of = f'the internal version of group "{resource.group}"'
             return f'no kind "{kind}" is registered for {of} in scheme "pkg/api/legacyscheme/scheme.go:30"'
         if f"{api_version}/{kind}" not in builtin.table()["roots"]:
-            where = "pkg/api/legacyscheme/scheme.go:30"
-            return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{where}"'
+            source_location = "pkg/api/legacyscheme/scheme.go:30"
+            return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{source_location}"'
         try:
             codec.decode(builtin.schema_of_kind(resource.group, resource.version, kind), value)
         except codec.DecodeError as error:

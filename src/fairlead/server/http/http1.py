@@ -104,8 +104,8 @@ class RequestParser:
     def on_message_begin(self) -> None:
         self._target, self._headers, self._body = b"", {}, bytearray()
 
-    def on_url(self, part: bytes) -> None:
-        self._target += part
+    def on_url(self, target_bytes: bytes) -> None:
+        self._target += target_bytes
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._in_head:
@@ -126,9 +126,9 @@ class RequestParser:
             self._reject(413)
         self.expects_continue = self._headers.get("expect", "").lower() == "100-continue"
 
-    def on_body(self, part: bytes) -> None:
+    def on_body(self, body_bytes: bytes) -> None:
         self._pending = 0
-        self._body += part
+        self._body += body_bytes
         if len(self._body) > MAX_BODY:
             self._reject(413)
 
@@ -162,10 +162,10 @@ def _origin_form(target: str) -> str:
     """Return path and query of a request target, without the scheme and host that a request to a proxy has."""
     if target.startswith("/"):
         return target
-    scheme, separator, rest = target.partition("://")
+    scheme, separator, authority_and_path = target.partition("://")
     if not separator or scheme.lower() not in ("http", "https"):
         raise RejectedRequest(400)
-    return "/" + rest.partition("/")[2]
+    return "/" + authority_and_path.partition("/")[2]
 
 
 def status_text(status: int) -> str:
@@ -196,7 +196,7 @@ def serialize_head(
 
 def serialize(response: Response, request: ParsedRequest, date: str) -> bytes:
     """Return the bytes of a complete response: status line, headers and body."""
-    head = serialize_head(
+    response_head = serialize_head(
         response.status,
         response.headers,
         response.warnings,
@@ -204,7 +204,7 @@ def serialize(response: Response, request: ParsedRequest, date: str) -> bytes:
         length=len(response.body),
         close=not request.keep_alive,
     )
-    return head if request.method == "HEAD" else head + response.body
+    return response_head if request.method == "HEAD" else response_head + response.body
 
 
 def serialize_chunk(data: bytes) -> bytes:

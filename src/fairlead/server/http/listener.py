@@ -268,10 +268,10 @@ class Connection(asyncio.Protocol):
         self._is_streaming = True
         close_after = parsed.is_http10 or not parsed.keep_alive
         date = self._connections.date
-        head = http1.serialize_head(
+        response_head = http1.serialize_head(
             response.status, response.headers, response.warnings, date, length=None, close=parsed.is_http10
         )
-        self._transport.write(head)
+        self._transport.write(response_head)
         try:
             async for chunk in response.chunks:
                 if chunk:
@@ -305,8 +305,8 @@ class Connection(asyncio.Protocol):
         else:
             response = Response(status, http1.status_text(status).encode(), "text/plain; charset=utf-8")
         date = self._connections.date
-        head = http1.serialize_head(status, response.headers, [], date, length=len(response.body), close=True)
-        self._transport.write(head + response.body)
+        response_head = http1.serialize_head(status, response.headers, [], date, length=len(response.body), close=True)
+        self._transport.write(response_head + response.body)
         self._timer.cancel()
         self._timer = self._loop.call_later(LINGER, self._transport.close)
 

@@ -34,19 +34,19 @@ def negotiate(request: Request, resource: Resource, *, listing: bool, streaming:
         transform = parameters.get("as")
         if not transform:
             return Representation(resource, as_yaml)
-        known = parameters.get("g") == "meta.k8s.io" and parameters.get("v") in ("v1", "v1beta1")
-        if known and transform == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
+        is_known = parameters.get("g") == "meta.k8s.io" and parameters.get("v") in ("v1", "v1beta1")
+        if is_known and transform == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
             return MetadataOnly(resource, as_yaml, parameters["v"])
-        if known and transform == "PartialObjectMetadata":
+        if is_known and transform == "PartialObjectMetadata":
             of = f"a list (*{go_type_name(resource)}List)"
             raise status_error(
                 406, "NotAcceptable", f"you requested PartialObjectMetadata, but the requested object is {of}"
             )
-        if known and transform == "PartialObjectMetadataList":
+        if is_known and transform == "PartialObjectMetadataList":
             of = f"not a list (*{go_type_name(resource)})"
             message = f"you requested PartialObjectMetadataList, but the requested object is {of}"
             raise status_error(406, "NotAcceptable", message)
-        if known and transform == "Table":
+        if is_known and transform == "Table":
             validate_include_object(request.first("includeObject"))
             return TableRepresentation(resource, as_yaml, parameters["v"], request.first("includeObject"), request.time)
         has_unknown_transform = True
@@ -78,8 +78,8 @@ def _sort_by_quality(accept: str) -> list[tuple[str, dict[str, str]]]:
     """Return the media types of an Accept header with their parameters, sorted by their q value."""
     clauses = []
     for position, clause in enumerate(accept.split(",")):
-        media, *rest = (part.strip() for part in clause.split(";"))
-        parameters = dict(part.split("=", 1) for part in rest if "=" in part)
+        media, *parameter_texts = (piece.strip() for piece in clause.split(";"))
+        parameters = dict(piece.split("=", 1) for piece in parameter_texts if "=" in piece)
         try:
             quality = float(parameters.get("q", "1"))
         except ValueError:

@@ -61,8 +61,8 @@ class Representation:
         encoded = self.encode(stored)
         if self.resource.custom:
             return encoded
-        head = _type_meta(self.resource)
-        return b"{" + encoded[len(head) :] if encoded.startswith(head) else encoded
+        type_meta = _type_meta(self.resource)
+        return b"{" + encoded[len(type_meta) :] if encoded.startswith(type_meta) else encoded
 
     def list_header(self, page: Page) -> Object:
         metadata: Object = {"resourceVersion": str(page.version)}

@@ -60,26 +60,26 @@ def split_segments(path: str) -> list[str]:
 
 def parse(path: str) -> Target | None:
     """Return the target of a resource path, or None for any other path, such as /healthz or /apis."""
-    parts = split_segments(path)
+    segments = split_segments(path)
     if path.startswith("//"):
         return None
-    if parts[0] == "api" and len(parts) >= 3:
-        group, version, rest = "", parts[1], parts[2:]
-    elif parts[0] == "apis" and len(parts) >= 4 and parts[1]:
-        group, version, rest = parts[1], parts[2], parts[3:]
+    if segments[0] == "api" and len(segments) >= 3:
+        group, version, resource_path = "", segments[1], segments[2:]
+    elif segments[0] == "apis" and len(segments) >= 4 and segments[1]:
+        group, version, resource_path = segments[1], segments[2], segments[3:]
     else:
         return None
-    watch = rest[0] == "watch"
+    watch = resource_path[0] == "watch"
     if watch:
-        rest = rest[1:]
-        if not rest:
+        resource_path = resource_path[1:]
+        if not resource_path:
             return None
-    if rest[0] == "namespaces" and len(rest) >= 3 and not _is_namespace_subresource(rest):
-        target = Target(group, version, rest[2], namespace=rest[1], watch=watch, has_namespace=True)
-        tail = rest[3:]
+    if resource_path[0] == "namespaces" and len(resource_path) >= 3 and not _is_namespace_subresource(resource_path):
+        target = Target(group, version, resource_path[2], namespace=resource_path[1], watch=watch, has_namespace=True)
+        tail = resource_path[3:]
     else:
-        target = Target(group, version, rest[0], watch=watch)
-        tail = rest[1:]
+        target = Target(group, version, resource_path[0], watch=watch)
+        tail = resource_path[1:]
     if tail:
         target.name = tail[0]
     if len(tail) > 1:
@@ -88,9 +88,9 @@ def parse(path: str) -> Target | None:
     return target
 
 
-def _is_namespace_subresource(rest: list[str]) -> bool:
+def _is_namespace_subresource(resource_path: list[str]) -> bool:
     """Return whether a path is namespaces/NAME/status or namespaces/NAME/finalize, and not a kind in a namespace."""
-    return len(rest) == 3 and rest[2] in ("status", "finalize")
+    return len(resource_path) == 3 and resource_path[2] in ("status", "finalize")
 
 
 @dataclass(slots=True)

@@ -94,7 +94,7 @@ def trust_clients(context: ssl.SSLContext, ca: bytes) -> None:
 
 def user_from_certificate(certificate: dict[str, Any] | None) -> User | None:
     """Return the user of a verified client certificate, or None. CN is the name, each O is a group."""
-    attributes = [pair for part in (certificate or {}).get("subject", ()) for pair in part]
+    attributes = [pair for name_part in (certificate or {}).get("subject", ()) for pair in name_part]
     name = next((value for key, value in attributes if key == "commonName"), "")
     groups = tuple(value for key, value in attributes if key == "organizationName")
     return User(name, groups).with_authenticated_group() if name else None

@@ -37,22 +37,22 @@ def encode(document: dict[str, Any]) -> bytes:
 
 
 def _encode_schema(schema: dict[str, Any]) -> bytes:
-    parts: list[bytes] = []
+    encoded_fields: list[bytes] = []
     for key, value in schema.items():
         if key in _TEXTS:
-            parts.append(_encode_text(_TEXTS[key], value))
+            encoded_fields.append(_encode_text(_TEXTS[key], value))
         elif key in _NUMBERS:
-            parts.append(_encode_number(_NUMBERS[key], value))
+            encoded_fields.append(_encode_number(_NUMBERS[key], value))
         elif key == "type":
-            parts.append(_encode_message(22, _encode_text(1, value)))
+            encoded_fields.append(_encode_message(22, _encode_text(1, value)))
         elif key == "required":
-            parts += [_encode_text(19, name) for name in value]
+            encoded_fields += [_encode_text(19, name) for name in value]
         elif key == "default":
-            parts.append(_encode_message(5, _encode_any(value)))
+            encoded_fields.append(_encode_message(5, _encode_any(value)))
         elif key == "enum":
-            parts += [_encode_message(20, _encode_any(item)) for item in value]
+            encoded_fields += [_encode_message(20, _encode_any(item)) for item in value]
         elif key == "properties":
-            parts.append(
+            encoded_fields.append(
                 _encode_message(
                     25,
                     b"".join(
@@ -61,16 +61,16 @@ def _encode_schema(schema: dict[str, Any]) -> bytes:
                 )
             )
         elif key == "items":
-            parts.append(_encode_message(23, _encode_message(1, _encode_schema(value))))
+            encoded_fields.append(_encode_message(23, _encode_message(1, _encode_schema(value))))
         elif key == "additionalProperties":
-            parts.append(
+            encoded_fields.append(
                 _encode_message(
                     21, _encode_number(2, 1) if value is True else _encode_message(1, _encode_schema(value or {}))
                 )
             )
         elif key.startswith("x-"):
-            parts.append(_encode_extension(31, key, value))
-    return b"".join(parts)
+            encoded_fields.append(_encode_extension(31, key, value))
+    return b"".join(encoded_fields)
 
 
 def _encode_path_item(item: dict[str, Any]) -> bytes:
@@ -79,16 +79,16 @@ def _encode_path_item(item: dict[str, Any]) -> bytes:
 
 
 def _encode_operation(operation: dict[str, Any]) -> bytes:
-    parts = [_encode_text(5, operation["operationId"])]
-    parts += [_encode_text(6, media) for media in operation["produces"]] + [
+    encoded_fields = [_encode_text(5, operation["operationId"])]
+    encoded_fields += [_encode_text(6, media) for media in operation["produces"]] + [
         _encode_text(7, media) for media in operation["consumes"]
     ]
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "query":
             query = _encode_text(2, "query") + _encode_text(4, parameter["name"]) + _encode_text(6, parameter["type"])
-            parts.append(_encode_message(8, _encode_message(1, _encode_message(2, _encode_message(3, query)))))
-    parts += [_encode_extension(13, key, value) for key, value in operation.items() if key.startswith("x-")]
-    return b"".join(parts)
+            encoded_fields.append(_encode_message(8, _encode_message(1, _encode_message(2, _encode_message(3, query)))))
+    encoded_fields += [_encode_extension(13, key, value) for key, value in operation.items() if key.startswith("x-")]
+    return b"".join(encoded_fields)
 
 
 def _encode_named_value(name: str, value: bytes) -> bytes:

@@ -106,7 +106,7 @@ def _build_operation(
     return operation
 
 
-def _build_parameter(name: str, where: str, dialect: Dialect) -> Item:
+def _build_parameter(name: str, location: str, dialect: Dialect) -> Item:
     kind = {"force": "boolean", "gracePeriodSeconds": "integer"}.get(name, "string")
-    parameter: Item = {"name": name, "in": where}
+    parameter: Item = {"name": name, "in": location}
     return {**parameter, "type": kind} if dialect.v2 else {**parameter, "schema": {"type": kind, "uniqueItems": True}}

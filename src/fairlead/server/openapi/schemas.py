@@ -54,8 +54,8 @@ def _read_required_fields() -> dict[str, list[str]]:
 
 def full_name(name: str) -> str:
     """Return the OpenAPI name of a type: io.k8s.api.core.v1.Pod for core.v1.Pod."""
-    package, _, rest = name.partition(".")
-    return f"{_PACKAGES.get(package, f'io.k8s.api.{package}')}.{rest}"
+    package, _, name_in_package = name.partition(".")
+    return f"{_PACKAGES.get(package, f'io.k8s.api.{package}')}.{name_in_package}"
 
 
 class Schemas:

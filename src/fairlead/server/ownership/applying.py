@@ -103,21 +103,21 @@ def _apply(
     check_conformance(schema, live, "failed to create typed live object ({})", allow_duplicates=True)
     fields = extract_applied_fields(schema, config) or LEAF
     applied = write.build_entry("Apply", FieldSet(recursive_difference(fields, write.reset_trie)))
-    others = reconcile_entries(managed, live, write.versions)
-    last = others.pop(applied.identity, None)
+    other_entries = reconcile_entries(managed, live, write.versions)
+    last = other_entries.pop(applied.identity, None)
     merged = merge(schema, live, config)
-    new = prune_dropped_fields(merged, last, {**others, applied.identity: applied}, applied, write.versions)
+    new = prune_dropped_fields(merged, last, {**other_entries, applied.identity: applied}, applied, write.versions)
     entries: dict[str, ManagedFieldsEntry] = {}
     changed = False
     if new is live:
-        entries.update(others)
+        entries.update(other_entries)
     else:
         changes = Changes(live, new, write)
         if not force:
-            conflicts = find_conflicts(others.values(), changes)
+            conflicts = find_conflicts(other_entries.values(), changes)
             if conflicts:
                 raise FieldConflict([(entry, path) for entry, paths in conflicts for path in paths])
-        for identity, entry in others.items():
+        for identity, entry in other_entries.items():
             remaining = remove_changed_fields(entry, changes)
             if remaining.fields:
                 entries[identity] = remaining

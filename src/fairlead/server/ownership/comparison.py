@@ -33,8 +33,8 @@ def compare(schema: MergeSchema, old: Any, new: Any) -> Comparison:
     return changes
 
 
-def compare_with_empty(schema: MergeSchema, empty: dict[str, Any], new: dict[str, Any]) -> Trie:
-    """Return the fields that a create adds or modifies, compared with the `empty` object of its kind."""
+def compare_with_empty(schema: MergeSchema, empty_object: dict[str, Any], new: dict[str, Any]) -> Trie:
+    """Return the fields that a create adds or modifies, compared with the `empty_object` object of its kind."""
     schema = schema if schema.expanded else schema.expand()
     fields = schema.fields
     out: Trie = {}
@@ -46,11 +46,11 @@ def compare_with_empty(schema: MergeSchema, empty: dict[str, Any], new: dict[str
             element, child = "f:" + name, schema.values
         else:
             element, child = declared
-        if name not in empty:
+        if name not in empty_object:
             out[element] = extract_all_fields(child, after)
-        elif empty[name] != after:
-            if empty[name] or not after or type(after) is not dict or not child.is_map or child.atomic:
-                changes = compare(schema, empty, new)
+        elif empty_object[name] != after:
+            if empty_object[name] or not after or type(after) is not dict or not child.is_map or child.atomic:
+                changes = compare(schema, empty_object, new)
                 return union_of_roots(changes.added, changes.modified)
             out[element] = below = extract_all_fields(child, after)
             del below["."]
@@ -146,8 +146,8 @@ def _compare_children(child: MergeSchema, element: str, before: Any, after: Any,
 
 
 def _add_node(trie: Trie, element: str, node: Trie) -> None:
-    present = trie.get(element)
-    trie[element] = node if present is None else union(present, node)
+    existing_node = trie.get(element)
+    trie[element] = node if existing_node is None else union(existing_node, node)
 
 
 def _compare_lists(schema: MergeSchema, old: list[Any], new: list[Any], out: Comparison) -> None:
@@ -179,9 +179,9 @@ def _group_by_element(schema: MergeSchema, items: list[Any]) -> dict[str, list[A
     out: dict[str, list[Any]] = {}
     for item in items:
         element = path_element(schema, item)
-        present = out.get(element)
-        if present is None:
+        existing_items = out.get(element)
+        if existing_items is None:
             out[element] = [item]
         else:
-            present.append(item)
+            existing_items.append(item)
     return out

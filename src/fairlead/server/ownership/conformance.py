@@ -42,10 +42,10 @@ def conforms(schema: MergeSchema, value: Any, *, allow_duplicates: bool) -> bool
         assert child is not None
         if schema.list_type != ATOMIC:
             try:
-                seen = {schema.path_element(item) for item in value}
+                elements = {schema.path_element(item) for item in value}
             except ItemError:
                 return False
-            if len(seen) != len(value) and not allow_duplicates:
+            if len(elements) != len(value) and not allow_duplicates:
                 return False
         return all(conforms(child, item, allow_duplicates=allow_duplicates) for item in value)
     return _accepts_scalar(schema.scalar, kind)
@@ -105,7 +105,7 @@ def _list_item_problems(
     schema: MergeSchema, value: list[Any], path: str, allow_duplicates: bool
 ) -> list[tuple[str, str]]:
     problems: list[tuple[str, str]] = []
-    seen: set[str] = set()
+    seen_elements: set[str] = set()
     child = schema.item
     assert child is not None
     for position, item in enumerate(value):
@@ -117,9 +117,9 @@ def _list_item_problems(
                 problems.append((path, f"element {position}: {error}"))
                 break  # A real server stops at the first item without an identity.
             item_path = _format_item(schema, item)
-            if element in seen and not allow_duplicates:
+            if element in seen_elements and not allow_duplicates:
                 problems.append((path, f"duplicate entries for key {item_path}"))
-            seen.add(element)
+            seen_elements.add(element)
         problems += _list_problems(child, item, path + item_path, allow_duplicates)
     return problems
 

@@ -105,11 +105,11 @@ NO_MANAGED_FIELDS: Final[ManagedFields] = ()
 @functools.lru_cache(4096)
 def build_identity(manager: str, operation: Operation, api_version: str, subresource: str) -> str:
     """Return the text that identifies an entry of a manager, by which a real server sorts the entries."""
-    parts = {"manager": manager, "operation": operation}
+    identity_fields = {"manager": manager, "operation": operation}
     if operation == "Update":
-        parts["apiVersion"] = api_version
-    parts["subresource"] = subresource
-    return "{" + ",".join([f'"{k}":{gojson.dumps(v).decode()}' for k, v in parts.items() if v]) + "}"
+        identity_fields["apiVersion"] = api_version
+    identity_fields["subresource"] = subresource
+    return "{" + ",".join([f'"{k}":{gojson.dumps(v).decode()}' for k, v in identity_fields.items() if v]) + "}"
 
 
 def decode(entries: list[dict[str, Any]] | None) -> ManagedFields:

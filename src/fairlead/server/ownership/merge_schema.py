@@ -90,10 +90,10 @@ class MergeSchema:
                     text = item.get(self.key)
                     if type(text) is str:
                         return path_elements.key_of_text(self.key, text)
-                present = {key: item[key] if key in item else self.defaults[key] for key in self.keys
+                key_values = {key: item[key] if key in item else self.defaults[key] for key in self.keys
                            if key in item or key in self.defaults}  # fmt: skip
-                if present:
-                    return path_elements.key(present)
+                if key_values:
+                    return path_elements.key(key_values)
                 names = "[" + " ".join([gojson.quote_go(key) for key in self.keys]) + "]"
                 raise ItemError(
                     f"associative list with keys has an element that omits all key fields {names} "

@@ -207,12 +207,12 @@ def _get_value(operation: Operation, owned: set[int]) -> Any:
 
 def _find_parent(root: list[Any], path: str, kind: str, owned: set[int], path_name: str = "path") -> tuple[Any, str]:
     """Return the map or list that holds the last part of a path, and that last part. Add the container to `owned`."""
-    parts = path.split("/")
-    if len(parts) < 2:
+    pointer_parts = path.split("/")
+    if len(pointer_parts) < 2:
         raise CannotApply(f'{kind} operation does not apply: doc is missing {path_name}: "{path}": missing value')
     container: Any = root
     at: Any = 0
-    for part in ["", *parts[1:-1]][1:]:
+    for part in ["", *pointer_parts[1:-1]][1:]:
         current = _copy_before_write(container, at, owned)
         following = _get_item(current, _unescape(part), path)
         if not isinstance(following, dict | list):
@@ -221,7 +221,7 @@ def _find_parent(root: list[Any], path: str, kind: str, owned: set[int], path_na
             current,
             (_parse_index(current, _unescape(part), path) if isinstance(current, list) else _unescape(part)),
         )
-    return _copy_before_write(container, at, owned), _unescape(parts[-1])
+    return _copy_before_write(container, at, owned), _unescape(pointer_parts[-1])
 
 
 def _copy_before_write(container: Any, at: Any, owned: set[int]) -> Any:
@@ -233,8 +233,8 @@ def _copy_before_write(container: Any, at: Any, owned: set[int]) -> Any:
     return current
 
 
-def _unescape(part: str) -> str:
-    return part.replace("~1", "/").replace("~0", "~")
+def _unescape(pointer_part: str) -> str:
+    return pointer_part.replace("~1", "/").replace("~0", "~")
 
 
 def _parse_index(items: list[Any], key: str, path: str, limit: int | None = None) -> int:

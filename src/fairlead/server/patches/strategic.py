@@ -39,16 +39,16 @@ def _merge_maps(node: Node | None, original: dict[str, Any], patch: dict[str, An
             return {}
         raise StrategicError(_format_unknown_directive(patch))
     result = dict(original)
-    rest = dict(patch)
-    if _RETAIN in rest:
-        _apply_retain_keys(result, rest)
-    if _ORDER[:-1] in rest:
+    remaining_patch = dict(patch)
+    if _RETAIN in remaining_patch:
+        _apply_retain_keys(result, remaining_patch)
+    if _ORDER[:-1] in remaining_patch:
         raise BadFormat(_BAD_ORDER)
-    if _DELETE[:-1] in rest:
+    if _DELETE[:-1] in remaining_patch:
         raise BadFormat(_BAD_PRIMITIVES)
-    for key in [key for key in rest if key.startswith(_ORDER)]:
-        _merge_in_order(node, result, rest, key)
-    for key, value in rest.items():
+    for key in [key for key in remaining_patch if key.startswith(_ORDER)]:
+        _merge_in_order(node, result, remaining_patch, key)
+    for key, value in remaining_patch.items():
         deleting = key.startswith(_DELETE)
         if deleting:
             key = key.removeprefix(_DELETE)
@@ -70,28 +70,28 @@ def _merge_maps(node: Node | None, original: dict[str, Any], patch: dict[str, An
     return result
 
 
-def _apply_retain_keys(result: dict[str, Any], rest: dict[str, Any]) -> None:
+def _apply_retain_keys(result: dict[str, Any], remaining_patch: dict[str, Any]) -> None:
     """Remove the keys that $retainKeys does not list.
 
     Raises BadFormat if the patch sets a key that it does not list.
     """
-    names = rest.pop(_RETAIN)
+    names = remaining_patch.pop(_RETAIN)
     if type(names) is not list:
         raise BadFormat(_BAD_RETAIN)
-    for key, value in rest.items():
+    for key, value in remaining_patch.items():
         if value is not None and not key.startswith((_DELETE, _ORDER)) and key not in names:
             raise BadFormat(_BAD_RETAIN)
     for key in [key for key in result if key not in names]:
         del result[key]
 
 
-def _merge_in_order(node: Node | None, result: dict[str, Any], rest: dict[str, Any], key: str) -> None:
+def _merge_in_order(node: Node | None, result: dict[str, Any], remaining_patch: dict[str, Any], key: str) -> None:
     """Merge the list of a $setElementOrder directive, and sort its items in the order of the directive."""
-    order = rest.pop(key) or []
+    order = remaining_patch.pop(key) or []
     key = key.removeprefix(_ORDER)
     child = _get_child(node, key)
     merge_key = child.go.merge_key if child is not None else ""
-    before, patch = result.get(key), rest.get(key)
+    before, patch = result.get(key), remaining_patch.get(key)
     for value in (order, before, patch):
         if value is not None and type(value) is not list:
             raise StrategicError(f"expected a []interface {{}}, but received a {_get_go_kind(value)}")
@@ -110,7 +110,7 @@ def _merge_in_order(node: Node | None, result: dict[str, Any], rest: dict[str, A
     patched = [item for item in merged or () if _get_identity(item, merge_key) in listed]
     unpatched = [item for item in merged or () if _get_identity(item, merge_key) not in listed]
     result[key] = _interleave(patched, unpatched, order, before or [], merge_key)
-    rest.pop(key, None)
+    remaining_patch.pop(key, None)
 
 
 def _expect_merge_keys(order: list[Any], merge_key: str) -> None:

@@ -26,8 +26,8 @@ class Envelope(NamedTuple):
         if self.kind == "DeleteOptions":  # Every group has this kind.
             type_name = "meta.v1.DeleteOptions"
         if type_name is None:
-            where = f'version {quote_go(self.api_version)} in scheme "pkg/api/legacyscheme/scheme.go:30"'
-            raise ProtoError(f"no kind {quote_go(self.kind)} is registered for {where}")
+            scheme_version = f'version {quote_go(self.api_version)} in scheme "pkg/api/legacyscheme/scheme.go:30"'
+            raise ProtoError(f"no kind {quote_go(self.kind)} is registered for {scheme_version}")
         return {"apiVersion": self.api_version, "kind": self.kind, **decode(type_name, self.raw)}
 
 

@@ -42,10 +42,10 @@ def build_status_clearer(schema: Node) -> Callable[[Object], None]:
     node = schema.fields["status"]
 
     def clear(obj: Object) -> None:
-        if node.go.pointer or (empty := codec.zero_value(node)) is None:
+        if node.go.pointer or (zero_value := codec.zero_value(node)) is None:
             obj.pop("status", None)
         else:
-            obj["status"] = empty
+            obj["status"] = zero_value
 
     return clear
 
@@ -185,16 +185,16 @@ def compute_qos_class(spec: Object) -> str:
     """Return Guaranteed, Burstable or BestEffort, from the resources of the Pod or else of its containers."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     owners = [spec] if spec.get("resources") is not None else containers
-    requests, limits = (_compute_amounts(owners, part) for part in ("requests", "limits"))
+    requests, limits = (_compute_amounts(owners, amount_key) for amount_key in ("requests", "limits"))
     if not any([*requests, *limits]):
         return "BestEffort"
     has_all_limits = all(len(amounts) == len(_COMPUTE) for amounts in limits if amounts or owners is containers)
     return "Guaranteed" if has_all_limits and _sum_amounts(requests) == _sum_amounts(limits) else "Burstable"
 
 
-def _compute_amounts(owners: list[Object], part: str) -> list[dict[str, Decimal]]:
-    """Return the CPU and memory `part` ("requests" or "limits") of each owner, without zeros."""
-    resources = [(owner.get("resources") or {}).get(part) or {} for owner in owners]
+def _compute_amounts(owners: list[Object], amount_key: str) -> list[dict[str, Decimal]]:
+    """Return the CPU and memory `amount_key` ("requests" or "limits") of each owner, without zeros."""
+    resources = [(owner.get("resources") or {}).get(amount_key) or {} for owner in owners]
     parsed = [{name: quantity.parse(item[name])[0] for name in _COMPUTE if name in item} for item in resources]
     return [{name: amount for name, amount in amounts.items() if amount > 0} for amounts in parsed]
 
@@ -254,12 +254,12 @@ def _keep_node_ports(spec: Object, before: Object) -> list[Object]:
     """Return the ports with the node ports of old ports of the same name, unless another port asks for those."""
     ports: list[Object] = spec.get("ports") or []
     old_ports = {port.get("name"): port.get("nodePort") for port in before.get("ports") or ()}
-    taken = {port["nodePort"] for port in ports if port.get("nodePort")}
+    used_ports = {port["nodePort"] for port in ports if port.get("nodePort")}
     if not _allocates_node_ports(spec):
         return ports
     return [
         {**port, "nodePort": number}
-        if not port.get("nodePort") and (number := old_ports.get(port.get("name"))) and number not in taken
+        if not port.get("nodePort") and (number := old_ports.get(port.get("name"))) and number not in used_ports
         else port
         for port in ports
     ]

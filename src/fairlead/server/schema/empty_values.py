@@ -14,18 +14,18 @@ _UNIONS: Final = ("SchemaOrBool", "SchemaOrArray", "SchemaOrStrings")
 _CONTAINERS: Final = ("list", "map", *_UNIONS)
 
 
-def keep_in_atomic_lists(node: Node, sent: Any, decoded: Any, *, in_atomic_list: bool = False) -> Any:
-    """Return `decoded` with the empty lists and maps that `sent` has inside atomic lists.
+def keep_in_atomic_lists(node: Node, submitted: Any, decoded: Any, *, in_atomic_list: bool = False) -> Any:
+    """Return `decoded` with the empty lists and maps that `submitted` has inside atomic lists.
 
     The result is `decoded` itself if there are none.
     """
     kind = node.go.kind
     if kind in _UNIONS:
         props = builtin.schema_of_type("apiextensions.v1.JSONSchemaProps")
-        return keep_in_atomic_lists(props, sent, decoded, in_atomic_list=in_atomic_list)
-    if type(sent) is dict and type(decoded) is dict:
+        return keep_in_atomic_lists(props, submitted, decoded, in_atomic_list=in_atomic_list)
+    if type(submitted) is dict and type(decoded) is dict:
         changed: dict[str, Any] = {}
-        for key, value in sent.items():
+        for key, value in submitted.items():
             field = node.fields.get(key) if kind == "struct" else node.values
             if field is None or (type(value) is not dict and type(value) is not list):
                 continue
@@ -36,25 +36,26 @@ def keep_in_atomic_lists(node: Node, sent: Any, decoded: Any, *, in_atomic_list:
             elif in_atomic_list and is_omitted(field, value):
                 changed[key] = value
         return {**decoded, **changed} if changed else decoded
-    if type(sent) is list and type(decoded) is list and node.items is not None:
+    if type(submitted) is list and type(decoded) is list and node.items is not None:
         atomic = in_atomic_list or node.list_type == "atomic"
-        pairs = zip(sent, decoded, strict=True)
+        pairs = zip(submitted, decoded, strict=True)
         items = [keep_in_atomic_lists(node.items, *pair, in_atomic_list=atomic) for pair in pairs]
         return items if any(new is not old for new, old in zip(items, decoded, strict=True)) else decoded
     return decoded
 
 
-def has_omitted(node: Node, sent: Any) -> bool:
+def has_omitted(node: Node, submitted: Any) -> bool:
     """Return whether a submitted value contains an empty list or map that Go does not write."""
-    if type(sent) is dict:
+    if type(submitted) is dict:
         pairs = [
-            (node.fields.get(key) if node.go.kind == "struct" else node.values, value) for key, value in sent.items()
+            (node.fields.get(key) if node.go.kind == "struct" else node.values, value)
+            for key, value in submitted.items()
         ]
         return any(
             field is not None and (is_omitted(field, value) or has_omitted(field, value)) for field, value in pairs
         )
-    if type(sent) is list and node.items is not None:
-        return any(has_omitted(node.items, item) for item in sent)
+    if type(submitted) is list and node.items is not None:
+        return any(has_omitted(node.items, item) for item in submitted)
     return False
 
 

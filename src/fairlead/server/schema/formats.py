@@ -107,11 +107,11 @@ def parse_duration(text: str) -> int:
 
 
 def _hostname(text: str) -> bool:
-    parts = text.split(".")
+    labels = text.split(".")
     return (
         re.fullmatch(_HOSTNAME, text) is not None
         and len(text.encode()) <= 255
-        and all(len(part.encode()) <= 63 for part in parts)
+        and all(len(part.encode()) <= 63 for part in labels)
     )
 
 
@@ -121,8 +121,8 @@ def _uri(text: str) -> bool:
     if text.startswith("/") or text == "*":
         return True
     try:
-        parts = urlsplit(text)
-        _ = parts.port
+        url_parts = urlsplit(text)
+        _ = url_parts.port
     except ValueError:
         return False
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text) is not None
@@ -158,10 +158,10 @@ def _mac(text: str) -> bool:
     Bytes are separated by colons or dashes, groups of four digits by dots, or there is no separator.
     """
     for separator, width in ((":", 2), ("-", 2), (".", 4)):
-        parts = text.split(separator)
-        if len(parts) > 1:
-            hexadecimal = all(re.fullmatch(rf"[0-9a-fA-F]{{{width}}}", part) for part in parts)
-            return hexadecimal and len(parts) * width in (12, 16, 40)
+        octets = text.split(separator)
+        if len(octets) > 1:
+            hexadecimal = all(re.fullmatch(rf"[0-9a-fA-F]{{{width}}}", part) for part in octets)
+            return hexadecimal and len(octets) * width in (12, 16, 40)
     return re.fullmatch(r"[0-9a-fA-F]+", text) is not None and len(text) in (12, 16, 40)
 
 

@@ -58,8 +58,8 @@ def subdomain(name: str, prefix: bool = False, unit: str = "characters") -> list
 def subdomain_or_underscore(name: str) -> list[str]:
     """Return the errors of a DNS search domain: a DNS subdomain that may contain underscores."""
     errors = [_too_long(253, "characters")] if len(name) > 253 else []
-    part = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
-    pattern = rf"{part}(\.{part})*"
+    part_pattern = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
+    pattern = rf"{part_pattern}(\.{part_pattern})*"
     if not re.fullmatch(pattern, name):
         errors.append(_describe_pattern(_UNDERSCORED, pattern, "example.com"))
     return errors
@@ -114,12 +114,12 @@ def qualified(name: str) -> list[str]:
             errors.append("prefix part must be non-empty")
         else:
             errors += [f"prefix part {error}" for error in subdomain(parts[0], unit="bytes")]
-    part = parts[-1]
-    if not part:
+    name_part = parts[-1]
+    if not name_part:
         errors.append("name part must be non-empty")
-    elif len(part) > 63:
+    elif len(name_part) > 63:
         errors.append(f"name part {_too_long(63)}")
-    if not QUALIFIED_PART.match(part):
+    if not QUALIFIED_PART.match(name_part):
         message = _describe_pattern(
             _QUALIFIED, "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", "MyName", "my.name", "123-abc"
         )

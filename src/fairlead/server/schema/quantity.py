@@ -47,8 +47,8 @@ def canonicalize(text: str, *, milli: bool = False) -> str:
 def _is_canonical(text: str) -> bool:
     """Return whether a real server keeps the text as it is, which includes 1.500, +1 and 1E3."""
     _, suffix = _split_suffix(text)
-    whole, _, fraction = text[: len(text) - len(suffix)].lstrip("+-").partition(".")
-    digits = whole.lstrip("0") + fraction
+    integer_digits, _, fraction = text[: len(text) - len(suffix)].lstrip("+-").partition(".")
+    digits = integer_digits.lstrip("0") + fraction
     if suffix in _BINARY:
         exponent = 10 * _BINARY[suffix]
         short = 15 - len(digits) - int(exponent * 3 / 10) - 1 >= 0
@@ -69,10 +69,10 @@ def format_quantity(value: Decimal, form: str) -> str:
     if not value:
         return "0"
     if form == "binary" and abs(value) >= 1024 and value == value.to_integral_value():
-        whole, power = int(value), 0
-        while power < 6 and whole % 1024 == 0:
-            whole, power = whole // 1024, power + 1
-        return f"{whole}{_BINARY_SUFFIX.get(power, '')}"
+        integer, power = int(value), 0
+        while power < 6 and integer % 1024 == 0:
+            integer, power = integer // 1024, power + 1
+        return f"{integer}{_BINARY_SUFFIX.get(power, '')}"
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     all_digits = "".join(map(str, digits))

@@ -41,26 +41,26 @@ def normalize_duration(text: str) -> str:
 
 def parse_duration(text: str) -> int:
     """Return the nanoseconds of a Go duration. Raises ValueError with Go's message."""
-    rest = text[1:] if text[:1] in ("+", "-") else text
-    if rest == "0":
+    remaining_text = text[1:] if text[:1] in ("+", "-") else text
+    if remaining_text == "0":
         return 0
     quoted = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    if not rest:
+    if not remaining_text:
         raise ValueError(f"time: invalid duration {quoted}")
     total, at = 0, 0
-    while at < len(rest):
-        match = _DURATION.match(rest, at)
+    while at < len(remaining_text):
+        match = _DURATION.match(remaining_text, at)
         if match is None:
-            number = re.match(r"[\d.]*", rest[at:])
-            unit = re.match(r"[^\d.]*", rest[at + (number.end() if number else 0) :])
+            number = re.match(r"[\d.]*", remaining_text[at:])
+            unit = re.match(r"[^\d.]*", remaining_text[at + (number.end() if number else 0) :])
             if not number or not number[0].strip("."):
                 raise ValueError(f"time: invalid duration {quoted}")
             if not unit or not unit[0]:
                 raise ValueError(f"time: missing unit in duration {quoted}")
             raise ValueError(f'time: unknown unit "{unit[0]}" in duration {quoted}')
-        whole, _, fraction = match[1].partition(".")
+        integer_digits, _, fraction = match[1].partition(".")
         unit_size = _UNITS[match[2]]
-        total += int(whole or 0) * unit_size
+        total += int(integer_digits or 0) * unit_size
         if fraction:
             total += int(fraction) * unit_size // 10 ** len(fraction)
         at = match.end()
@@ -71,15 +71,15 @@ def parse_duration(text: str) -> int:
 
 def format_duration(nanoseconds: int) -> str:
     """Return nanoseconds as Go writes a duration: 1h30m0s."""
-    sign, rest = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
-    if rest < 10**9:
+    sign, remaining = ("-" if nanoseconds < 0 else ""), abs(nanoseconds)
+    if remaining < 10**9:
         for unit, size in (("ms", 10**6), ("µs", 1000), ("ns", 1)):
-            if rest >= size:
-                return f"{sign}{_decimal(rest, size)}{unit}"
+            if remaining >= size:
+                return f"{sign}{_decimal(remaining, size)}{unit}"
         return "0s"
-    hours, rest = divmod(rest, _UNITS["h"])
-    minutes, rest = divmod(rest, _UNITS["m"])
-    text = f"{_decimal(rest, 10**9)}s"
+    hours, remaining = divmod(remaining, _UNITS["h"])
+    minutes, remaining = divmod(remaining, _UNITS["m"])
+    text = f"{_decimal(remaining, 10**9)}s"
     if hours or minutes:
         text = f"{minutes}m{text}"
     if hours:
@@ -88,9 +88,9 @@ def format_duration(nanoseconds: int) -> str:
 
 
 def _decimal(value: int, size: int) -> str:
-    whole, fraction = divmod(value, size)
+    integer, fraction = divmod(value, size)
     digits = str(fraction).rjust(len(str(size)) - 1, "0").rstrip("0") if size > 1 else ""
-    return f"{whole}.{digits}" if digits else str(whole)
+    return f"{integer}.{digits}" if digits else str(integer)
 
 
 def _zone_offset(zone: str) -> timedelta:
@@ -103,12 +103,12 @@ def _parse_error(text: str, layout: str, micro: bool) -> str:
               (r"\d\d", "02", "", 0), ("T", "T", "", 0), (r"\d\d", "15", "hour", 23), (":", ":", "", 0),
               (r"\d\d", "04", "minute", 59), (":", ":", "", 0), (r"\d\d", "05", "second", 59)]  # fmt: skip
     prefix, at = f'parsing time "{text}"', 0
-    for pattern, expected, part, maximum in pieces:
+    for pattern, expected, unit, maximum in pieces:
         match = re.compile(pattern, re.ASCII).match(text, at)
         if match is None:
             return f'{prefix} as "{layout}": cannot parse "{text[at:]}" as "{expected}"'
-        if part and (int(match[0]) > maximum or (part == "month" and match[0] == "00")):
-            return f"{prefix}: {part} out of range"
+        if unit and (int(match[0]) > maximum or (unit == "month" and match[0] == "00")):
+            return f"{prefix}: {unit} out of range"
         at = match.end()
     fraction = re.compile(r"[.,]\d{6}" if micro else r"[.,]\d+", re.ASCII).match(text, at)
     if micro and fraction is None:

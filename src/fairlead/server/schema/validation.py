@@ -144,8 +144,8 @@ def _run_checks(node: Node, value: Any, path: str, errors: list[_Error], old: An
 def _check_type(constraints: Constraints, value: Any, path: str, errors: list[_Error]) -> int:
     too_large = type(value) is int and not -(2**63) <= value < 2**63
     kind, form = _KINDS[float if too_large else type(value)]
-    whole = kind == "number" and "integer" in constraints.types and _is_json_integer(value)
-    fits = kind in constraints.types or whole or (kind == "integer" and "number" in constraints.types)
+    is_whole_number = kind == "number" and "integer" in constraints.types and _is_json_integer(value)
+    fits = kind in constraints.types or is_whole_number or (kind == "integer" and "number" in constraints.types)
     stringlike = kind in ("string", "array")
     if not stringlike and constraints.format and not fits and form != constraints.format:
         errors.append(_wrong_type(path, constraints.format, form))
@@ -227,30 +227,30 @@ def _check_number(constraints: Constraints, value: float, path: str, errors: lis
     _in_range(value, single, form, "Checked", path, errors)
     if constraints.only_type:
         return
-    whole = type(value) is int
+    is_integer = type(value) is int
     if constraints.multiple_of is not None:
         exact = _in_range(constraints.multiple_of, single, form, "MultipleOf", path, errors)
-        factor = int(constraints.multiple_of) if whole and exact else float(constraints.multiple_of)
+        factor = int(constraints.multiple_of) if is_integer and exact else float(constraints.multiple_of)
         if factor <= 0:
             text = f"factor MultipleOf declared for {path} must be positive: {field_errors.format_go(factor)}"
             errors.append(_Error(text, *_at_path(field_errors.invalid("", factor, text), path)))
-        elif value % factor if whole and exact else not _is_json_integer(value / factor):
+        elif value % factor if is_integer and exact else not _is_json_integer(value / factor):
             errors.append(_invalid(path, value, f"should be a multiple of {field_errors.format_go(factor)}"))
     if constraints.minimum is not None:
         exact = _in_range(constraints.minimum, single, form, "Minimum boundary", path, errors)
-        bound = int(constraints.minimum) if whole and exact else float(constraints.minimum)
+        bound = int(constraints.minimum) if is_integer and exact else float(constraints.minimum)
         if value < bound or (constraints.exclusive_minimum and value == bound):
             relation = "greater than" if constraints.exclusive_minimum else "greater than or equal to"
             errors.append(_invalid(path, value, f"should be {relation} {field_errors.format_go(bound)}"))
     if constraints.maximum is not None:
         exact = _in_range(constraints.maximum, single, form, "Maximum boundary", path, errors)
-        bound = int(constraints.maximum) if whole and exact else float(constraints.maximum)
+        bound = int(constraints.maximum) if is_integer and exact else float(constraints.maximum)
         if value > bound or (constraints.exclusive_maximum and value == bound):
             relation = "less than" if constraints.exclusive_maximum else "less than or equal to"
             errors.append(_invalid(path, value, f"should be {relation} {field_errors.format_go(bound)}"))
 
 
-def _in_range(value: float, kind: str, form: str, what: str, path: str, errors: list[_Error]) -> bool:
+def _in_range(value: float, kind: str, form: str, number_kind: str, path: str, errors: list[_Error]) -> bool:
     """Return whether a number fits the type and format. Append an error if it does not."""
     if kind == "integer":
         limit = 2**31 if form == "int32" else 2**63
@@ -262,7 +262,7 @@ def _in_range(value: float, kind: str, form: str, what: str, path: str, errors: 
         fits = True
     if not fits:
         format_text = f"with format {form}" if form else "(default format)"
-        errors.append(_error_without_path(f"{what} value must be of type {kind} {format_text} in {path}"))
+        errors.append(_error_without_path(f"{number_kind} value must be of type {kind} {format_text} in {path}"))
     return fits
 
 
@@ -323,8 +323,8 @@ def _is_json_integer(value: float) -> bool:
     """Return whether a float counts as an integer: it is below 2^53, and its fraction is zero or tiny."""
     if not abs(value) < 2**53:
         return False
-    whole = int(value)
-    return value == whole or (whole > 0 and (value - whole) / (value + whole) < 1e-9)
+    integer = int(value)
+    return value == integer or (integer > 0 and (value - integer) / (value + integer) < 1e-9)
 
 
 def _not_in_enum(constraints: Constraints, path: str, value: Any) -> _Error:

@@ -67,9 +67,9 @@ def read(resource: Resource, obj: Object) -> Object:
 
 def schema(resource: Resource, api_version: Any) -> Node | None:
     """Return the schema of a version of a custom resource, served or not, or None if its CRD lacks the version."""
-    for known in (resource, resource.storage):
-        if known is not None and known.api_version == api_version:
-            return known.schema
+    for candidate in (resource, resource.storage):
+        if candidate is not None and candidate.api_version == api_version:
+            return candidate.schema
     for version in resource.definition["spec"]["versions"]:
         if f"{resource.group}/{version['name']}" == api_version:
             return structural.compile_version(version)

@@ -126,7 +126,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 
 def _filter_step(text: str) -> Step:
     compared = _COMPARED.fullmatch(text)
-    left = _parse_operand(compared[1] if compared else text)
+    left_operand = _parse_operand(compared[1] if compared else text)
     right = _parse_operand(compared[3]) if compared else None
     test = _OPERATORS.get(compared[2]) if compared else None
     if compared and test is None:
@@ -134,8 +134,8 @@ def _filter_step(text: str) -> Step:
 
     def passes(item: Any) -> bool:
         if right is None or test is None:
-            return bool(left(item))
-        pair = left(item), right(item)
+            return bool(left_operand(item))
+        pair = left_operand(item), right(item)
         if not all(pair):
             return False
         (left_value, *more_left), (right_value, *more_right) = pair

@@ -121,15 +121,15 @@ class TableRepresentation(Representation):
         return self._build_row_of_object(versions.view(self.resource, stored).object)
 
     def _build_row_of_object(self, obj: Object) -> Object:
-        shown: Object | None = None
+        row_object: Object | None = None
         if self._include == "Object":
-            shown = obj
+            row_object = obj
         elif self._include == "Metadata":
             metadata = partial_metadata(self.resource, obj)
-            shown = {"kind": "PartialObjectMetadata", "apiVersion": self._api_version, "metadata": metadata}
+            row_object = {"kind": "PartialObjectMetadata", "apiVersion": self._api_version, "metadata": metadata}
         is_pod = (self.resource.group, self.resource.kind) == ("", "Pod")
         conditions = {"conditions": rows} if is_pod and (rows := cells.conditions(obj)) else {}
-        return {"cells": self._build_cells(obj), **conditions, "object": shown}
+        return {"cells": self._build_cells(obj), **conditions, "object": row_object}
 
     def _build_cells(self, obj: Object) -> list[Any]:
         resource, now = self.resource, self._now

@@ -88,8 +88,8 @@ def _validate(schema: Node, obj: Object, spec: Object, *, is_self: bool, is_loca
     allowed = {"managedFields", "creationTimestamp"} | ({"namespace"} if is_local else set())
     if any(value for key, value in metadata.items() if key not in allowed):
         message = "must be empty except for namespace" if is_local else "must be empty"
-        shown = _in_go_order(schema.fields["metadata"], {k: v for k, v in metadata.items() if v})
-        message = f"Invalid value: {msgspec.json.encode(shown).decode()}: {message}"
+        metadata_value = _in_go_order(schema.fields["metadata"], {k: v for k, v in metadata.items() if v})
+        message = f"Invalid value: {msgspec.json.encode(metadata_value).decode()}: {message}"
         errors.append(FieldError("FieldValueInvalid", "metadata", message))
     if is_local:
         namespace = metadata.get("namespace") or ""

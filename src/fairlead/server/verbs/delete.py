@@ -79,8 +79,8 @@ def _decode_options(value: Any) -> dict[str, Any]:
     kind = value.get("kind") or "DeleteOptions"
     if kind != "DeleteOptions":
         version = value.get("apiVersion") or "meta.k8s.io/v1"
-        where = "pkg/apis/meta/internalversion/scheme/register.go:27"
-        raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{where}"')
+        source_location = "pkg/apis/meta/internalversion/scheme/register.go:27"
+        raise bad_request(f'no kind "{kind}" is registered for version "{version}" in scheme "{source_location}"')
     try:
         return codec.decode(builtin.schema_of_type("meta.v1.DeleteOptions"), value).object
     except codec.DecodeError as error:
@@ -185,8 +185,8 @@ def delete_object(
         _mark_deleted(server, metadata)
     if finalizers or graceful:
         # Like every write through another version than the storage version, this loses the fields unknown to that one.
-        shown = versions.view(resource, stored).object if resource.custom else stored.object
-        changed = versions.stored_form(resource, {**shown, "metadata": metadata})
+        returned_object = versions.view(resource, stored).object if resource.custom else stored.object
+        changed = versions.stored_form(resource, {**returned_object, "metadata": metadata})
         if not must_rewrite(resource, stored) and encoding.exactly_equal(changed, stored.object):
             marked = stored
         elif options.dry_run:
@@ -248,11 +248,11 @@ def _terminate_namespace(server: "Server", resource: Resource, stored: Stored, o
     if "deletionTimestamp" in obj["metadata"]:
         return stored if (obj.get("spec") or {}).get("finalizers") else None
     metadata = {**obj["metadata"], "deletionTimestamp": server.now}
-    present = metadata.get("finalizers") or []
+    current_finalizers = metadata.get("finalizers") or []
     if options.orphan is False:  # only for a Namespace, this means foreground deletion
         options = replace(options, orphan=None, propagation="Foreground")
-    finalizers = _compute_finalizers(server, resource, present, options)
-    if finalizers != present:
+    finalizers = _compute_finalizers(server, resource, current_finalizers, options)
+    if finalizers != current_finalizers:
         metadata["finalizers"] = list(dict.fromkeys(finalizers))
         if not finalizers:
             del metadata["finalizers"]
@@ -323,7 +323,9 @@ def _mark_deleted(server: "Server", metadata: Object) -> None:
     metadata["deletionGracePeriodSeconds"] = 0
 
 
-def _compute_finalizers(server: "Server", resource: Resource, present: list[str], options: DeleteOptions) -> list[str]:
+def _compute_finalizers(
+    server: "Server", resource: Resource, current_finalizers: list[str], options: DeleteOptions
+) -> list[str]:
     """Return the finalizers of an object after a delete with these propagation options."""
     orphan = foreground = False
     if not deletion_rules.supports_propagation(resource):
@@ -332,16 +334,16 @@ def _compute_finalizers(server: "Server", resource: Resource, present: list[str]
         orphan = options.orphan
     elif options.propagation is not None:
         orphan, foreground = options.propagation == "Orphan", options.propagation == "Foreground"
-    elif ORPHAN in present:
+    elif ORPHAN in current_finalizers:
         orphan = True
-    elif FOREGROUND in present:
+    elif FOREGROUND in current_finalizers:
         foreground = True
     else:
         orphan = deletion_rules.orphans_dependents_by_default(resource)
-    result = [f for f in present if f not in (ORPHAN, FOREGROUND)]
+    result = [f for f in current_finalizers if f not in (ORPHAN, FOREGROUND)]
     result += [ORPHAN] if orphan else []
     result += [FOREGROUND] if foreground else []
-    return present if set(result) == set(present) else result
+    return current_finalizers if set(result) == set(current_finalizers) else result
 
 
 def delete_collection(server: "Server", request: Request, route: Route) -> Response:

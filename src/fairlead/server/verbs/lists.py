@@ -165,15 +165,15 @@ def read_version(server: "Server", request: Request, text: str, *, reading: str)
 
     Raises 504 for a version in the future. A request without a resourceVersion is never served from a stale replica.
     """
-    present = server.store.version if request.replica is None or not text else request.replica.version
+    current_version = server.store.version if request.replica is None or not text else request.replica.version
     if text not in ("", "0"):
-        _reject_future_version(parse_version(text, reading), present)
-    return present
+        _reject_future_version(parse_version(text, reading), current_version)
+    return current_version
 
 
-def _reject_future_version(version: int, present: int) -> None:
-    if version > present:
-        raise version_too_large(version, present)
+def _reject_future_version(version: int, current_version: int) -> None:
+    if version > current_version:
+        raise version_too_large(version, current_version)
 
 
 def version_too_large(version: int, current: int) -> StatusError:
@@ -256,11 +256,11 @@ def _decode_token_fields(token: str) -> tuple[str, int, str]:
     for key, item in fields.items():
         kind, name = _TYPES[key]
         if type(item) is not kind:
-            shown = (
+            token_text = (
                 f"number {gojson.format_number(item)}"
                 if isinstance(item, float) and kind is int
                 else encoding.json_type_name(item)
             )
             into = f"Go struct field continueToken.{key} of type {name}"
-            raise _BadToken(f"json: cannot unmarshal {shown} into {into}")
+            raise _BadToken(f"json: cannot unmarshal {token_text} into {into}")
     return fields.get("v", ""), fields.get("rv", 0), fields.get("start", "")

@@ -136,8 +136,8 @@ def decode_configuration(write: Write) -> tuple[Object, list[str]]:
         )
     version, kind = (config[key] if isinstance(config.get(key), str) else "" for key in ("apiVersion", "kind"))
     if (version, kind) != (resource.api_version, resource.kind):
-        shown = version if "/" in version else f"/{version}"
-        raise bad_request(f"invalid object type: {shown}, Kind={kind}")
+        version_text = version if "/" in version else f"/{version}"
+        raise bad_request(f"invalid object type: {version_text}, Kind={kind}")
     metadata = config.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")

@@ -60,8 +60,8 @@ def put_scale(server: "Server", request: Request, route: Route) -> Response:
     options = write_options(request, "UpdateOptions")
     write, inner = _create_writes(server, request, route, options)
     if route.resource.custom and _decode_kind(request) not in ("", "Scale"):
-        where = "pkg/apiserver/customresource_handler.go:781"
-        raise bad_request(f'no kind is registered for the type v1.Scale in scheme "{where}"')
+        source_location = "pkg/apiserver/customresource_handler.go:781"
+        raise bad_request(f'no kind is registered for the type v1.Scale in scheme "{source_location}"')
     new_scale = decoding.decode_body(inner)
     new_scale = expect_name(metadata.expect_namespace(new_scale, write), route.name)
 
@@ -177,18 +177,18 @@ def _format_selector(resource: Resource, obj: Object) -> str:
     if not resource.group:  # a ReplicationController's is a plain map
         selector = {"matchLabels": selector}
     terms = {key: f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()}
-    parts = list(terms.items())
+    requirements = list(terms.items())
     for expression in selector.get("matchExpressions") or ():
         key, operator = expression["key"], expression["operator"]
         values = ",".join(sorted(expression.get("values") or ()))
-        shown = {
+        text_by_operator = {
             "In": f"{key} in ({values})",
             "NotIn": f"{key} notin ({values})",
             "Exists": key,
             "DoesNotExist": f"!{key}",
         }
-        parts.append((key, shown[operator]))
-    return ",".join(text for _, text in sorted(parts))
+        requirements.append((key, text_by_operator[operator]))
+    return ",".join(text for _, text in sorted(requirements))
 
 
 def _build_scale(resource: Resource, live: Stored) -> Stored:
@@ -206,10 +206,10 @@ def _build_scale(resource: Resource, live: Stored) -> Stored:
         for entry in get_managed_fields(live)
         if (at := paths_by_version.get(entry.api_version)) and at in entry.fields
     )
-    shown = build_scale_object(resource, live.object)
+    scale_object = build_scale_object(resource, live.object)
     if resource.custom and _get_at(live.object, resource.scale["specReplicasPath"]) is None:
-        shown = {**shown, "spec": {"replicas": UNSET}}
-    scale = Stored(set_managed_fields(shown, managed), live.version)
+        scale_object = {**scale_object, "spec": {"replicas": UNSET}}
+    scale = Stored(set_managed_fields(scale_object, managed), live.version)
     scale.derived["managed"] = managed
     return scale
 
@@ -258,9 +258,9 @@ def _merge_owners(resource: Resource, owners: ManagedFields, scale_owners: Manag
         if at is None or at not in entry.fields or scale_entries.pop(entry.identity, None) is not None:
             result.append(entry)
             continue
-        rest = entry.fields - FieldSet.of(at)
-        if rest:
-            result.append(entry.with_fields(rest))
+        remaining_fields = entry.fields - FieldSet.of(at)
+        if remaining_fields:
+            result.append(entry.with_fields(remaining_fields))
     for entry in scale_entries.values():
         if REPLICAS in entry.fields:
             replicas_field = FieldSet.of(_parse_replica_path(resource.scale))
@@ -294,9 +294,9 @@ def _get_at(obj: Object, dotted: str) -> Any:
     return value
 
 
-def _set_at(obj: Object, parts: list[str], value: Any) -> Object:
-    first, *rest = parts
-    return {**obj, first: _set_at(obj.get(first) or {}, rest, value) if rest else value}
+def _set_at(obj: Object, path: list[str], value: Any) -> Object:
+    first, *deeper_parts = path
+    return {**obj, first: _set_at(obj.get(first) or {}, deeper_parts, value) if deeper_parts else value}
 
 
 def _build_missing_replicas_error(resource: Resource) -> StatusError:
@@ -304,7 +304,7 @@ def _build_missing_replicas_error(resource: Resource) -> StatusError:
     return status_error(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
 
 
-def _build_conversion_error(what: str, key: str) -> StatusError:
+def _build_conversion_error(failed_step: str, key: str) -> StatusError:
     """Return the 500 of a real server, which cannot apply a Scale to a custom resource."""
     reason = "request to convert CR to an invalid group/version: autoscaling/v1"
-    return unclassified(f"{what} object ({key}; autoscaling/v1, Kind=Scale) to proper version: {reason}")
+    return unclassified(f"{failed_step} object ({key}; autoscaling/v1, Kind=Scale) to proper version: {reason}")

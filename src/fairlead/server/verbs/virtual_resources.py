@@ -55,5 +55,5 @@ def admission_attributes(write: Write, route: Route, obj: Object) -> AdmissionAt
 def respond(write: Write, obj: Object) -> Response:
     """Return the 201 response with the object, to which the caller has added a status."""
     representation = negotiation.negotiate(write.request, write.resource, listing=False)
-    shown = codec.decode(write.resource.schema, obj).object
-    return representation.object_response(201, Stored(shown, 0, write.resource), write.request.warnings)
+    response_object = codec.decode(write.resource.schema, obj).object
+    return representation.object_response(201, Stored(response_object, 0, write.resource), write.request.warnings)

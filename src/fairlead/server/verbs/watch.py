@@ -66,13 +66,13 @@ class Watch:
         bookmark = self._find_next_bookmark(start, deadline)
         # If writes were undone, the watch ends, and its reader resumes from an earlier version.
         while loop.time() < deadline and undone_count == self.server.store.undo_count:
-            known = self._visible_version()
+            visible_version = self._visible_version()
             events = self.table.events_from(position)
             if events is None:
                 yield self.encode_error(build_too_old_error(self.version, self.table.compacted_version))
                 return
             if self.replica is not None:
-                events = [event for event in events if event.version <= known]
+                events = [event for event in events if event.version <= visible_version]
             if events:
                 events = events[:BATCH]
                 position += len(events)
@@ -86,8 +86,8 @@ class Watch:
             now = loop.time()
             if bookmark is not None and now >= bookmark:
                 bookmark = self._find_next_bookmark(now, deadline)
-                if known >= self.version:  # a replica may not have reached the version where this watch began
-                    yield self._encode_bookmark(known, {})
+                if visible_version >= self.version:  # a replica may not have reached the version where this watch began
+                    yield self._encode_bookmark(visible_version, {})
             until = deadline if bookmark is None else min(deadline, bookmark)
             try:
                 async with asyncio.timeout_at(until):

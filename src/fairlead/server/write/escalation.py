@@ -65,8 +65,10 @@ def reject_escalation(write: "Write", obj: Object, old: Object | None) -> None:
     name = (obj.get("metadata") or {}).get("name") or ""
     if escalated := rules.find_missing_rules(held_rules, granted):
         groups = " ".join(quote_go(group) for group in user.groups)
-        who = f"user {quote_go(user.name)} (groups=[{groups}])"
-        message = f"{who} is attempting to grant RBAC permissions not currently held:\n{rules.describe(escalated)}"
+        user_text = f"user {quote_go(user.name)} (groups=[{groups}])"
+        message = (
+            f"{user_text} is attempting to grant RBAC permissions not currently held:\n{rules.describe(escalated)}"
+        )
         if problems:
             message += f"; resolution errors: [{' '.join(problems)}]"
         raise forbidden(write.resource, name, message)

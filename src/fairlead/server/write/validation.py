@@ -91,23 +91,23 @@ def _validate_replicas(resource: Resource, obj: Object, *, status_only: bool = F
     return errors
 
 
-def _get_integer(obj: Object, parts: list[str]) -> tuple[int, str]:
+def _get_integer(obj: Object, path: list[str]) -> tuple[int, str]:
     """Return the integer at a path (0 if absent), and an error message or "" if the value is an integer."""
     value: Any = obj
-    for index, part in enumerate(parts):
+    for index, part in enumerate(path):
         if value is None:
             return 0, ""
         if not isinstance(value, dict):
-            return 0, _accessor_error(parts[: index + 1], value, "map[string]interface{}")
+            return 0, _accessor_error(path[: index + 1], value, "map[string]interface{}")
         if part not in value:
             return 0, ""
         value = value[part]
-    return (value, "") if type(value) is int else (0, _accessor_error(parts, value, "int64"))
+    return (value, "") if type(value) is int else (0, _accessor_error(path, value, "int64"))
 
 
-def _accessor_error(parts: list[str], value: Any, expected: str) -> str:
+def _accessor_error(path: list[str], value: Any, expected: str) -> str:
     problem = f"{field_errors.format_go(value)} is of the type {_GO_TYPES[type(value)]}"
-    return f".{'.'.join(parts)} accessor error: {problem}, expected {expected}"
+    return f".{'.'.join(path)} accessor error: {problem}, expected {expected}"
 
 
 def _warn_about_finalizers(obj: Object, old: Object | None) -> list[str]:

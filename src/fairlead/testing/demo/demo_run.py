@@ -292,10 +292,10 @@ def limit_concurrency(call: Callable[[fl.Object], Awaitable[T]]) -> Callable[[fl
 
 def resource_of(path: str) -> str:
     """Return the resource and subresource of a request path as in the server's metrics: `deployments/status`."""
-    parts = path.strip("/").split("/")
-    parts = parts[2:] if parts[0] == "api" else parts[3:]
-    if len(parts) > 2 and parts[0] == "namespaces":
-        if parts[2] in ("status", "finalize"):
-            return f"namespaces/{parts[2]}"
-        parts = parts[2:]
-    return "/".join([parts[0], *parts[2:3]]) if parts else ""
+    segments = path.strip("/").split("/")
+    segments = segments[2:] if segments[0] == "api" else segments[3:]
+    if len(segments) > 2 and segments[0] == "namespaces":
+        if segments[2] in ("status", "finalize"):
+            return f"namespaces/{segments[2]}"
+        segments = segments[2:]
+    return "/".join([segments[0], *segments[2:3]]) if segments else ""

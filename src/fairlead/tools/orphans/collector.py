@@ -127,6 +127,6 @@ def operator(collector: Callable[[ReadContext], Collector], name: str = "fairlea
     return op
 
 
-def _log_result(done: DeletionResult) -> None:
-    level = logging.INFO if done.outcome in (DeletionOutcome.DELETED, DeletionOutcome.GONE) else logging.WARNING
-    log.log(level, "%s", printable(f"{done.item.candidate}: {done.outcome.value}: {done.why}"))
+def _log_result(result: DeletionResult) -> None:
+    level = logging.INFO if result.outcome in (DeletionOutcome.DELETED, DeletionOutcome.GONE) else logging.WARNING
+    log.log(level, "%s", printable(f"{result.item.candidate}: {result.outcome.value}: {result.why}"))

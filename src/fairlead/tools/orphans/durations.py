@@ -15,7 +15,7 @@ def parse_duration(text: str) -> float:
 
 def format_duration(span: float) -> str:
     """Format seconds as a duration, such as `4m10s`."""
-    whole = max(0, round(span))
-    hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
-    text = "".join(f"{n}{unit}" for n, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if n)
+    total_seconds = max(0, round(span))
+    hours, minutes, seconds_left = total_seconds // 3600, total_seconds // 60 % 60, total_seconds % 60
+    text = "".join(f"{n}{unit}" for n, unit in ((hours, "h"), (minutes, "m"), (seconds_left, "s")) if n)
     return text or "0s"

@@ -72,9 +72,9 @@ class EvidenceFile:
                 f"{self.path}: cannot be read ({error.strerror}): choose another with --evidence"
             ) from None
         except (UnusableEvidence, ValueError, RecursionError) as error:
-            why = error if isinstance(error, UnusableEvidence) else "it is not JSON"
+            reason = error if isinstance(error, UnusableEvidence) else "it is not JSON"
             raise EvidenceError(
-                f"{self.path}: {why}: choose another file with --evidence, or move it away; then every grace period "
+                f"{self.path}: {reason}: choose another file with --evidence, or move it away; then every grace period "
                 "starts again"
             ) from None
 
@@ -109,8 +109,8 @@ class EvidenceConfigMap:
         try:
             evidence.read(json.loads((self._stored.get("data") or {}).get("evidence.json") or "null"))
         except (UnusableEvidence, ValueError, RecursionError) as error:
-            why = error if isinstance(error, UnusableEvidence) else "it is not JSON"
-            raise EvidenceError(f"{self}: {why}: delete it; then every grace period starts again") from None
+            reason = error if isinstance(error, UnusableEvidence) else "it is not JSON"
+            raise EvidenceError(f"{self}: {reason}: delete it; then every grace period starts again") from None
 
     async def save(self, evidence: Evidence) -> None:
         text = _encode_within_limit(evidence)

@@ -39,10 +39,10 @@ class IdentityLabels:
     def read(self, labels: Mapping[str, str]) -> Identity:
         """Return the original that the labels name. Raises UnreadableIdentity if a label is missing or invalid."""
         values = {}
-        for part in ("group", "kind", "namespace", "name"):
-            if (value := labels.get(self.prefix + part)) is None:
-                raise UnreadableIdentity(f"has no label {self.prefix}{part}")
-            values[part] = value
+        for field_name in ("group", "kind", "namespace", "name"):
+            if (value := labels.get(self.prefix + field_name)) is None:
+                raise UnreadableIdentity(f"has no label {self.prefix}{field_name}")
+            values[field_name] = value
         if not values["kind"] or not values["name"]:
             raise UnreadableIdentity(f"has an empty label {self.prefix}{'name' if values['kind'] else 'kind'}")
         return Identity(self._decode(labels.get(self.cluster, "")), **values)

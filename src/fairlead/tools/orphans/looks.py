@@ -64,7 +64,7 @@ async def _look(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence,
     parents_by_kind: ParentsByKind = {}
     for parent in parents:
         parents_by_kind.setdefault((parent.group, parent.kind), set()).add(parent)
-    present: set[Parent] = set()
+    present_parents: set[Parent] = set()
     readable: set[Parent] = set()
     try:
         look.uid = await _check_identity(cluster, evidence)
@@ -87,7 +87,7 @@ async def _look(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence,
                 look.doubts |= dict.fromkeys(parents_of_kind, f"its {kind.plural} cannot be read: {message}")
                 continue
             readable |= addressable
-            present |= {
+            present_parents |= {
                 parent
                 for parent in addressable
                 if (parent.namespace if kind.namespaced else "", parent.name) in existing_names
@@ -100,7 +100,7 @@ async def _look(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence,
     evidence.record_cluster(cluster.name, look.uid)
     now = evidence.now()
     for parent in readable:
-        if parent in present:
+        if parent in present_parents:
             look.present.add(parent)
             evidence.alive(cluster.name, parent)
         else:

@@ -112,18 +112,18 @@ async def scan(
     for candidate in candidates:
         parents_by_cluster.setdefault(candidate.cluster, set()).update(candidate.parents)
     plan.ambiguous = await find_ambiguous_clusters(fleet, evidence)
-    plan.looks = {name: Look(plan.created_at, unknown=why) for name, why in plan.ambiguous.items()}
+    plan.looks = {name: Look(plan.created_at, unknown=reason) for name, reason in plan.ambiguous.items()}
     plan.retired = fleet.retired - plan.ambiguous.keys()
     excluded = fleet.retired | plan.ambiguous.keys()
     names = [name for name in fleet.upstreams if parents_by_cluster.get(name) and name not in excluded]
-    semaphore, done = asyncio.Semaphore(CONCURRENT_CLUSTERS), 0
+    semaphore, completed = asyncio.Semaphore(CONCURRENT_CLUSTERS), 0
 
     async def look_at(name: str) -> None:
-        nonlocal done
+        nonlocal completed
         async with semaphore:
             plan.looks[name] = await look_by_lists(fleet.upstreams[name], parents_by_cluster[name], evidence)
-        done += 1
-        progress("clusters looked at", done, len(names))
+        completed += 1
+        progress("clusters looked at", completed, len(names))
 
     async with asyncio.TaskGroup() as group:
         for name in names:
@@ -168,15 +168,15 @@ async def _select_candidates(
 
 async def _list_candidates(client: Client, rule: OrphanRule) -> AsyncIterator[Candidate]:
     """Yield each object that the rule selects. No object is yielded twice, also if a list has to start again."""
-    seen: set[str] = set()
+    seen_uids: set[str] = set()
     for attempt in range(1, MAX_LIST_ATTEMPTS + 1):
         token: str | None = None
         try:
             while True:
                 page = await client.list(rule.kind, labels=rule.selector, limit=PAGE_SIZE, continue_=token)
                 for obj in page.items:
-                    if obj.uid not in seen and (candidate := rule.candidate(obj)) is not None:
-                        seen.add(obj.uid)
+                    if obj.uid not in seen_uids and (candidate := rule.candidate(obj)) is not None:
+                        seen_uids.add(obj.uid)
                         yield candidate
                 token = page.continue_
                 if not token:

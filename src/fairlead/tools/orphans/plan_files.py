@@ -72,8 +72,8 @@ def choose_items(names: Iterable[Name], live: Plan) -> ChosenItems:
             items.append(item)
             continue
         rule, _, kind, namespace, object_name, _ = name
-        why = item.verdict.why if item else f"it is not an orphan by the rule {rule} now"
-        skipped.append((f"{kind} {namespace}/{object_name}" if namespace else f"{kind} {object_name}", why))
+        reason = item.verdict.why if item else f"it is not an orphan by the rule {rule} now"
+        skipped.append((f"{kind} {namespace}/{object_name}" if namespace else f"{kind} {object_name}", reason))
     return ChosenItems(items, skipped)
 
 

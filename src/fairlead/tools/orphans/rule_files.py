@@ -159,6 +159,6 @@ def _get_typed(entry: Mapping[str, Any], key: str, expected_type: type, location
     return value
 
 
-def _check_fields(entry: Mapping[str, Any], known: set[str], location: str) -> None:
-    if unknown := sorted(str(key) for key in entry.keys() - known):
-        raise RulesError(f"{location}: {unknown[0]!r} is not a known field: use {', '.join(sorted(known))}")
+def _check_fields(entry: Mapping[str, Any], known_fields: set[str], location: str) -> None:
+    if unknown := sorted(str(key) for key in entry.keys() - known_fields):
+        raise RulesError(f"{location}: {unknown[0]!r} is not a known field: use {', '.join(sorted(known_fields))}")

@@ -55,12 +55,12 @@ class References:
         for reference in _walk(obj, self.path.split(".")):
             if not isinstance(reference, Mapping) or not isinstance(reference.get("name"), str):
                 raise UnreadableIdentity(f"{self.path} contains something that is not a reference")
-            parts = {key: reference.get(key) for key in ("group", "kind", "namespace")}
-            if any(value is not None and not isinstance(value, str) for value in parts.values()):
+            reference_fields = {key: reference.get(key) for key in ("group", "kind", "namespace")}
+            if any(value is not None and not isinstance(value, str) for value in reference_fields.values()):
                 raise UnreadableIdentity(f"{self.path} contains something that is not a reference")
-            group = self.group if parts["group"] is None else str(parts["group"])
-            kind = str(parts["kind"] or self.kind)
-            parent = Parent(group, kind, str(parts["namespace"] or default), str(reference["name"]))
+            group = self.group if reference_fields["group"] is None else str(reference_fields["group"])
+            kind = str(reference_fields["kind"] or self.kind)
+            parent = Parent(group, kind, str(reference_fields["namespace"] or default), str(reference["name"]))
             if (group, kind) not in {(self.group, self.kind), *self.judged}:
                 raise KeepObject(f"{parent} is a parent of a kind that this rule does not know")
             yield parent
@@ -96,8 +96,8 @@ class Candidate:
     unreadable: str = ""  # Why it cannot be judged.
 
     def __str__(self) -> str:
-        where = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.rule.kind.kind} {where}"
+        qualified_name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.rule.kind.kind} {qualified_name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class OrphanRule:
         selected = self.identity.cluster in labels and all(labels.get(k) == v for k, v in self.labels.items())
         if not selected or not obj.name.startswith(self.name_prefix):
             return None
-        cluster, kept, unreadable = "", "", ""
+        cluster, keep_reason, unreadable = "", "", ""
         parents: tuple[Parent, ...] = ()
         try:
             identity = self.identity.read(labels)
@@ -139,17 +139,17 @@ class OrphanRule:
                 if not _NAME.fullmatch(parent.name) or (parent.namespace and not _NAME.fullmatch(parent.namespace)):
                     raise UnreadableIdentity(f"names a parent that cannot exist: {parent}")
         except KeepObject as keep:
-            kept = str(keep)
+            keep_reason = str(keep)
         except UnreadableIdentity as problem:
             unreadable = str(problem)
         except Exception as error:  # A rule may be a user's program. If it fails, nothing is known.
             unreadable = f"makes rule {self.name} fail: {type(error).__name__}: {error}"
         if obj.deleting:
-            kept = "it is already being deleted"
+            keep_reason = "it is already being deleted"
         elif not parents and not unreadable:
-            kept = kept or "it has no parent"
+            keep_reason = keep_reason or "it has no parent"
         return Candidate(
-            self, obj.namespace, obj.name, obj.uid, obj.resource_version, cluster, parents, kept, unreadable
+            self, obj.namespace, obj.name, obj.uid, obj.resource_version, cluster, parents, keep_reason, unreadable
         )
 
 

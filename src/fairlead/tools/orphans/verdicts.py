@@ -70,14 +70,14 @@ def judge(
     return _judge_age(f"{summary} from {name}", max(absent_since), look.began, grace, tuple(observations))
 
 
-def _judge_age(why: str, since: float, now: float, grace: float, observations: tuple[str, ...]) -> Verdict:
+def _judge_age(reason: str, since: float, now: float, grace: float, observations: tuple[str, ...]) -> Verdict:
     # The look began just before its absences were recorded, so the age may be negative.
     age = max(0.0, now - since)
     if age >= grace:
-        return Verdict(State.ORPHAN, why, since, since + grace, observations)
+        return Verdict(State.ORPHAN, reason, since, since + grace, observations)
     return Verdict(
         State.WAITING,
-        f"{why}, for {format_duration(age)} of {format_duration(grace)}",
+        f"{reason}, for {format_duration(age)} of {format_duration(grace)}",
         since,
         since + grace,
         observations,

@@ -250,10 +250,10 @@ REMEDY = (
 WHOLE = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
 
 
-def exceeded(cost, limit=LIMIT, what="estimated rule cost"):
+def exceeded(cost, limit=LIMIT, cost_name="estimated rule cost"):
     factor = cost / limit
     factor_text = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
-    return f"Forbidden: {what} exceeds budget by factor of {factor_text} {REMEDY}"
+    return f"Forbidden: {cost_name} exceeds budget by factor of {factor_text} {REMEDY}"
 
 
 def definition(**properties):
@@ -351,7 +351,7 @@ async def test_message_expression_has_its_own_cost(api):
     message = "self.l.map(x, x + 'q').join(',')"
     errors = await rule_errors(api, definition(a=with_rules(VALUE, "self.n > 1", messageExpression=message)))
     assert errors["[a].x-kubernetes-validations[0].messageExpression"][0] == exceeded(
-        2**60, what="estimated messageExpression cost"
+        2**60, cost_name="estimated messageExpression cost"
     )
 
 

@@ -53,8 +53,8 @@ def serving(folder, **options):
 
 async def send(server, method, path, body=None, **query):
     parameters = {key: [value] for key, value in query.items()}
-    data = b"" if body is None else json.dumps(body).encode()
-    answer = await server.handle(Request(method, path, parameters, {"user-agent": "test"}, data))
+    encoded_body = b"" if body is None else json.dumps(body).encode()
+    answer = await server.handle(Request(method, path, parameters, {"user-agent": "test"}, encoded_body))
     return answer.status, json.loads(answer.body)
 
 

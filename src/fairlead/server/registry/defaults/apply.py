@@ -68,21 +68,21 @@ def _is_pointer(node: Node, key: str) -> bool:
     return child is not None and bool(child.go.pointer)
 
 
-def _has_defaults(node: Node, seen: frozenset[str] = frozenset()) -> bool:
+def _has_defaults(node: Node, visited_types: frozenset[str] = frozenset()) -> bool:
     """Return whether the type of this node, or of a node below it, has defaults."""
     name = node.go.name
     if name in FIELDS or name in OBJECTS:
         return True
     if name:
-        if name in seen:
+        if name in visited_types:
             return False
         result = _known.get(name)
         if result is None:
-            result = any(_has_defaults(child, seen | {name}) for child in node.fields.values())
-            if not seen:
+            result = any(_has_defaults(child, visited_types | {name}) for child in node.fields.values())
+            if not visited_types:
                 _known[name] = result
         return result
-    return any(_has_defaults(child, seen) for child in (node.items, node.values) if child is not None)
+    return any(_has_defaults(child, visited_types) for child in (node.items, node.values) if child is not None)
 
 
 _known: dict[str, bool] = {}

@@ -159,16 +159,18 @@ def _drop_mutable_fields(spec: Object, old: Object) -> Object:
 
     These are the scheduling fields, and the resources of containers that kept their position and name.
     """
-    part = {key: value for key, value in spec.items() if key not in _SCHEDULING}
-    part["affinity"] = {key: value for key, value in (spec.get("affinity") or {}).items() if key != "nodeAffinity"}
+    immutable_spec = {key: value for key, value in spec.items() if key not in _SCHEDULING}
+    immutable_spec["affinity"] = {
+        key: value for key, value in (spec.get("affinity") or {}).items() if key != "nodeAffinity"
+    }
     for key in ("containers", "initContainers"):
         containers, old_containers = spec.get(key) or [], old.get(key) or []
         if len(containers) == len(old_containers):
-            part[key] = [
+            immutable_spec[key] = [
                 {**new, "resources": None} if new["name"] == before["name"] else new
                 for new, before in zip(containers, old_containers, strict=True)
             ]
-    return part
+    return immutable_spec
 
 
 _JOB: Final = inside("spec", *_SPEC, _check_selector, always=True)

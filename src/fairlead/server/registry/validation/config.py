@@ -82,13 +82,13 @@ def _check_secret_size(secret: Scope) -> Errors:
 
 def _check_secret_type(secret: Scope) -> Errors:
     """Require the data keys and annotations that the type of a Secret needs."""
-    kind, data = secret.text("type"), secret.map("data")
+    kind, secret_data = secret.text("type"), secret.map("data")
     for key in _REQUIRED_KEYS.get(kind, ()):
-        if key not in data or (key == "ssh-privatekey" and not data[key]):
+        if key not in secret_data or (key == "ssh-privatekey" and not secret_data[key]):
             yield secret.required(f"data[{key}]")
-        elif key in _JSON_KEYS and (problem := _find_json_problem(data[key])):
+        elif key in _JSON_KEYS and (problem := _find_json_problem(secret_data[key])):
             yield secret.invalid(f"data[{key}]", problem, "<secret contents redacted>")
-    if kind == "kubernetes.io/basic-auth" and not ({"username", "password"} & data.keys()):
+    if kind == "kubernetes.io/basic-auth" and not ({"username", "password"} & secret_data.keys()):
         yield secret.required("data[username]")
         yield secret.required("data[password]")
     if kind == "kubernetes.io/service-account-token" and not secret.map("metadata.annotations").get(_ACCOUNT):

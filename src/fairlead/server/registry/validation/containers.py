@@ -149,22 +149,22 @@ _HOOKS_AND_PROBES: Final = (
 
 def check_host_ports_once(*containers: Scope) -> Errors:
     """Reject a hostPort that several container ports use."""
-    taken: set[str] = set()
+    used_ports: set[str] = set()
     for container in containers:
         for item in container.each("ports"):
             if item.get("hostPort"):
-                shown = f"{item.get('protocol')}/{item.text('hostIP')}/{item.get('hostPort')}"
-                if shown in taken:
-                    yield item.duplicate("hostPort", shown)
-                taken.add(shown)
+                port_text = f"{item.get('protocol')}/{item.text('hostIP')}/{item.get('hostPort')}"
+                if port_text in used_ports:
+                    yield item.duplicate("hostPort", port_text)
+                used_ports.add(port_text)
 
 
 def _check_one_value_source(source: Scope) -> Errors:
     """Require exactly one field in the valueFrom of an environment variable, and no `value` beside it."""
     keys = [key for key in _VALUE_SOURCES if source.get(key) is not None]
     if not keys:
-        *most, last = (f"`{key}`" for key in _VALUE_SOURCES)
-        yield source.invalid("", f"must specify one of: {', '.join(most)} or {last}", "")
+        *first_sources, last = (f"`{key}`" for key in _VALUE_SOURCES)
+        yield source.invalid("", f"must specify one of: {', '.join(first_sources)} or {last}", "")
     elif source.parent.get("value"):
         yield source.invalid("", "may not be specified when `value` is not empty", "")
     elif len(keys) > 1:
@@ -215,7 +215,7 @@ _RESIZE_VALUES: Final = (("resourceName", ("cpu", "memory")), ("restartPolicy", 
 
 def _check_claims(resources: Scope) -> Errors:
     """Check the resource claims of a container: each names a claim of the Pod, or one request of a claim, only once."""
-    seen: set[str] = set()
+    seen_claims: set[str] = set()
     pod_claims = {claim.get("name") or "" for claim in resources.parent.parent.items("resourceClaims")}
     for claim in resources.each("claims"):
         name, request = claim.text("name"), claim.text("request")
@@ -224,12 +224,16 @@ def _check_claims(resources: Scope) -> Errors:
             continue
         key = f"{name}/{request}" if request else name
         yield from claim.check("request", dns_label) if request else ()
-        if name in seen or key in seen or (not request and any(other.startswith(f"{name}/") for other in seen)):
-            yield claim.duplicate("", name if name in seen else key)
-        seen.add(key)
+        if (
+            name in seen_claims
+            or key in seen_claims
+            or (not request and any(other.startswith(f"{name}/") for other in seen_claims))
+        ):
+            yield claim.duplicate("", name if name in seen_claims else key)
+        seen_claims.add(key)
         if name not in pod_claims:
-            known = f": {', '.join(sorted(pod_claims))}" if pod_claims else " which is empty"
-            yield claim.not_found("", f"must be one of the names in pod.spec.resourceClaims{known}", name)
+            known_claims = f": {', '.join(sorted(pod_claims))}" if pod_claims else " which is empty"
+            yield claim.not_found("", f"must be one of the names in pod.spec.resourceClaims{known_claims}", name)
 
 
 def check_resource_requirements(resources: Scope) -> Errors:

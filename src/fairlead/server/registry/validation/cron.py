@@ -34,9 +34,9 @@ def find_schedule_problem(schedule: str) -> str:
     fields = schedule.split()
     if len(fields) != len(_FIELDS):
         return f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
-    for text, (low, high, named) in zip(fields, _FIELDS, strict=True):
-        for part in filter(None, text.split(",")):
-            if problem := _find_range_problem(part, low, high, named):
+    for text, (minimum, maximum, named) in zip(fields, _FIELDS, strict=True):
+        for range_text in filter(None, text.split(",")):
+            if problem := _find_range_problem(range_text, minimum, maximum, named):
                 return problem
     return ""
 
@@ -52,11 +52,11 @@ def _find_descriptor_problem(text: str) -> str:
     return f'failed to parse duration {text}: time: invalid duration "{duration}"'
 
 
-def _find_range_problem(text: str, low: int, high: int, named: dict[str, int]) -> str:
+def _find_range_problem(text: str, minimum: int, maximum: int, named: dict[str, int]) -> str:
     span, *steps = text.split("/")
     ends = span.split("-")
     if ends[0] in ("*", "?"):
-        start, end = low, high
+        start, end = minimum, maximum
     else:
         numbers: list[int] = []
         for end_text in ends[:2]:
@@ -75,11 +75,11 @@ def _find_range_problem(text: str, low: int, high: int, named: dict[str, int]) -
         if isinstance(step, str):
             return step
         if len(ends) == 1 and ends[0] not in ("*", "?"):
-            end = high
-    if start < low:
-        return f"beginning of range ({start}) below minimum ({low}): {text}"
-    if end > high:
-        return f"end of range ({end}) above maximum ({high}): {text}"
+            end = maximum
+    if start < minimum:
+        return f"beginning of range ({start}) below minimum ({minimum}): {text}"
+    if end > maximum:
+        return f"end of range ({end}) above maximum ({maximum}): {text}"
     if start > end:
         return f"beginning of range ({start}) beyond end of range ({end}): {text}"
     return f"step of range should be a positive number: {text}" if step == 0 else ""
@@ -96,8 +96,8 @@ def find_time_zone_problem(zone: str) -> str:
     """Return why a name is not a time zone, or "" if it is one."""
     if not zone:
         return "timeZone must be nil or non-empty string"
-    parts = zone.split("/")
-    if any(part in (".", "..") or part.startswith("-") or not _PART.fullmatch(part) for part in parts):
+    zone_parts = zone.split("/")
+    if any(part in (".", "..") or part.startswith("-") or not _PART.fullmatch(part) for part in zone_parts):
         return f"unknown time zone {zone}"
     if zone.lower() == "local":
         return "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"

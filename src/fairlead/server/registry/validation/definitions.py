@@ -139,7 +139,7 @@ def _build_versions_error(spec: Scope, message: str) -> FieldError:
     """Return an error whose value shows the versions as Go's internal type: without fields equal in all versions."""
     versions: list[Object] = spec.get("versions") or []
     differing = {key for key in _SHARED if any(v.get(key) != versions[0].get(key) for v in versions)}
-    shown = [
+    versions_text = [
         go_struct(
             {
                 "Name": version.get("name", ""),
@@ -152,7 +152,7 @@ def _build_versions_error(spec: Scope, message: str) -> FieldError:
         )
         for version in versions
     ]
-    text = "null" if spec.get("versions") is None else f"[{','.join(shown)}]"
+    text = "null" if spec.get("versions") is None else f"[{','.join(versions_text)}]"
     return FieldError("FieldValueInvalid", spec.path("versions"), f"Invalid value: {text}: {message}")
 
 

@@ -115,11 +115,11 @@ def check_success_policy(spec: Scope) -> Errors:
 def count_indexes(text: str, completions: int) -> tuple[int, str]:
     """Return how many indexes intervals such as 0,2-4 contain, and an error message or ""."""
     total, last = 0, -1
-    for part in text.split(",") if text else ():
-        ends = part.split("-")
+    for range_text in text.split(",") if text else ():
+        ends = range_text.split("-")
         if len(ends) > 2:
             message = "violates the requirement that an index interval can have at most two parts separated by '-'"
-            return 0, f"the fragment {quote_go(part)} {message}"
+            return 0, f"the fragment {quote_go(range_text)} {message}"
         numbers: list[int] = []
         for end in ends:
             if not (end.isascii() and end.isdigit()):

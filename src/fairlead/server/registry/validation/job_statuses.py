@@ -55,14 +55,14 @@ def validate_job(new: Object, old: Object | None) -> list[FieldError]:
 
 def _check_uncounted_pods(change: _Change) -> Errors:
     """Reject empty and duplicate uids of Pods in uncountedTerminatedPods."""
-    seen: set[str] = set()
+    seen_uids: set[str] = set()
     for key in ("uncountedTerminatedPods.succeeded", "uncountedTerminatedPods.failed"):
         for index, uid in enumerate(change.status.items(key)):
             if not uid:
                 yield change.status.invalid(f"{key}[{index}]", "must not be empty", uid)
-            elif uid in seen:
+            elif uid in seen_uids:
                 yield change.status.duplicate(f"{key}[{index}]", uid)
-            seen.add(uid)
+            seen_uids.add(uid)
 
 
 def _check_end(change: _Change) -> Errors:
@@ -127,8 +127,8 @@ def _check_indexes(change: _Change) -> Errors:
 
 
 def _check_ready_pods(change: _Change) -> Errors:
-    ready = change.status.get("ready")
-    if change.changes("ready", "active") and ready is not None and ready > change.status.number("active"):
+    ready_count = change.status.get("ready")
+    if change.changes("ready", "active") and ready_count is not None and ready_count > change.status.number("active"):
         yield change.status.invalid("ready", "cannot set more ready pods than active")
 
 

@@ -82,7 +82,9 @@ def _check_backend(backend: Scope) -> Errors:
 
 def _check_normal_path(path: str) -> Iterator[str]:
     yield from absolute_path(path)
-    yield from (f"must not contain '{part}'" for part in ("//", "/./", "/../", "%2f", "%2F") if part in path)
+    yield from (
+        f"must not contain '{sequence}'" for sequence in ("//", "/./", "/../", "%2f", "%2F") if sequence in path
+    )
     yield from (f"cannot end with '{end}'" for end in ("/..", "/.") if path.endswith(end))
 
 
@@ -146,16 +148,16 @@ def _check_ip_block(block: Scope) -> Errors:
     yield from errors
     if errors:
         return
-    whole = ipaddress.ip_network(block.text("cidr"))
+    cidr_network = ipaddress.ip_network(block.text("cidr"))
     for index, text in enumerate(block.items("except")):
         errors = block.check(f"except[{index}]", cidr, text)
         yield from errors
-        if not errors and not _is_strict_subset(ipaddress.ip_network(text), whole):
+        if not errors and not _is_strict_subset(ipaddress.ip_network(text), cidr_network):
             yield block.invalid(f"except[{index}]", "must be a strict subset of `cidr`", text)
 
 
-def _is_strict_subset(part: Network, whole: Network) -> bool:
-    return part.version == whole.version and part.prefixlen > whole.prefixlen and part.network_address in whole
+def _is_strict_subset(inner: Network, outer: Network) -> bool:
+    return inner.version == outer.version and inner.prefixlen > outer.prefixlen and inner.network_address in outer
 
 
 _CIDR: Final = field("cidr").required(cidr)

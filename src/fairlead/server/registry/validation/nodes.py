@@ -26,13 +26,13 @@ def _check_taint_value(taint: Scope) -> Errors:
 
 
 def _check_unique_taint(taint: Scope) -> Errors:
-    key, value, effect = (taint.text(part) for part in ("key", "value", "effect"))
-    seen = taint.notes.setdefault("seen", set())
-    if (key, effect) in seen:
-        shown = go_struct({"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")})
-        message = f"Duplicate value: {shown}: taints must be unique by key and effect pair"
+    key, value, effect = (taint.text(key_name) for key_name in ("key", "value", "effect"))
+    seen_taints = taint.notes.setdefault("seen", set())
+    if (key, effect) in seen_taints:
+        taint_text = go_struct({"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")})
+        message = f"Duplicate value: {taint_text}: taints must be unique by key and effect pair"
         yield FieldError("FieldValueDuplicate", taint.path(), message)
-    seen.add((key, effect))
+    seen_taints.add((key, effect))
 
 
 def _check_amounts(status: Scope) -> Errors:

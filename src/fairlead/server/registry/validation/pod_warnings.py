@@ -122,12 +122,12 @@ def _warn_about_old_sources(volume: Object) -> Iterator[str]:
 
 
 def _warn_about_duplicates(spec: Scope, key: str, field: str) -> Iterator[str]:
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for item in spec.each(key):
         value = item.text(field)
-        if value in seen:
+        if value in seen_names:
             yield f"{item.path(field)}: duplicate {field} {quote_go(value)}"
-        seen.add(value)
+        seen_names.add(value)
 
 
 def _warn_about_fractions(scope: Scope, key: str, *names: str) -> Iterator[str]:
@@ -144,22 +144,22 @@ def _warn_about_hidden_variables(container: Scope) -> Iterator[str]:
     names = [variable.get("name") for variable in container.items("env")]
     if len(set(names)) == len(names):
         return  # Most containers have no duplicate names, and some have thousands of variables.
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for variable in container.each("env"):
         name, value = variable.text("name"), variable.text("value")
         reference = f"$({name})"
         refers = not variable.get("valueFrom") and value != reference and reference in value
-        if name in seen and not refers:
+        if name in seen_names and not refers:
             message = f"hides previous definition of {quote_go(name)}, which may be dropped when using apply"
             yield f"{variable.path()}: {message}"
-        seen.add(name)
+        seen_names.add(name)
 
 
 def _warn_about_overlapping_ports(ports: list[Scope]) -> Iterator[str]:
     earlier: dict[tuple[int, str], list[Scope]] = {}
     for port in ports:
-        others = earlier.setdefault((port.get("containerPort"), port.get("protocol")), [])
-        for other in others:
+        earlier_ports = earlier.setdefault((port.get("containerPort"), port.get("protocol")), [])
+        for other in earlier_ports:
             number, other_number = port.number("hostPort"), other.number("hostPort")
             address, other_address = port.text("hostIP"), other.text("hostIP")
             if (address, number) == (other_address, other_number):
@@ -168,7 +168,7 @@ def _warn_about_overlapping_ports(ports: list[Scope]) -> Iterator[str]:
                 yield f"{port.path()}: overlapping port definition with {other.path()}"
             elif number == other_number and bool(address) != bool(other_address):
                 yield f"{port.path()}: dangerously ambiguous port definition with {other.path()}"
-        others.append(port)
+        earlier_ports.append(port)
 
 
 def _warn_about_duplicate_port_names(ports: list[Scope]) -> Iterator[str]:

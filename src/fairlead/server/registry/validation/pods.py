@@ -100,12 +100,12 @@ def _drop_mutable_fields(spec: Object, old: Scope) -> Object:
     mutable = {"activeDeadlineSeconds", "tolerations", "schedulingGates"}
     if old.get("schedulingGates"):
         mutable.add("nodeSelector")
-    part: dict[str, Any] = {key: value for key, value in spec.items() if key not in mutable}
+    immutable_spec: dict[str, Any] = {key: value for key, value in spec.items() if key not in mutable}
     for key in ("containers", "initContainers"):
-        part[key] = [{k: v for k, v in item.items() if k != "image"} for item in spec.get(key) or ()]
+        immutable_spec[key] = [{k: v for k, v in item.items() if k != "image"} for item in spec.get(key) or ()]
     if old.number("terminationGracePeriodSeconds") < 0 and spec.get("terminationGracePeriodSeconds") == 1:
-        part["terminationGracePeriodSeconds"] = old.get("terminationGracePeriodSeconds")
-    return part
+        immutable_spec["terminationGracePeriodSeconds"] = old.get("terminationGracePeriodSeconds")
+    return immutable_spec
 
 
 def check_pod_template(template: Scope) -> Errors:
@@ -127,17 +127,17 @@ def check_pod_spec(spec: Scope, *, is_template: bool = False) -> list[FieldError
     containers, init_containers = list(spec.each("containers")), list(spec.each("initContainers"))
     if not containers:
         errors.append(spec.required("containers"))
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for item in containers:
-        errors += check_container(item, volumes=volumes, is_repeated=item.text("name") in seen, is_init=False)
-        seen.add(item.text("name"))
+        errors += check_container(item, volumes=volumes, is_repeated=item.text("name") in seen_names, is_init=False)
+        seen_names.add(item.text("name"))
     errors += check_host_ports_once(*containers)
     for item in init_containers:
-        errors += check_container(item, volumes=volumes, is_repeated=item.text("name") in seen, is_init=True)
+        errors += check_container(item, volumes=volumes, is_repeated=item.text("name") in seen_names, is_init=True)
         errors += check_host_ports_once(
             Scope(item.value, None, spec, "initContainers[0]")
         )  # as a real server reports it
-        seen.add(item.text("name"))
+        seen_names.add(item.text("name"))
     errors += _check_host_network_ports(spec, is_template=is_template)
     errors += apply(_SPEC, spec)
     all_volumes = {volume.get("name") or "": volume for volume in spec.items("volumes")}

@@ -90,10 +90,10 @@ def _check_limits(item: Scope) -> Errors:
     keys = ("min", "max", "default", "defaultRequest", "maxLimitRequestRatio")
     for name in sorted({name for key in keys for name in item.map(key)}):
         amounts = {key: quantity.parse(item.map(key)[name])[0] for key in keys[:4] if name in item.map(key)}
-        for low, high, key, shown, message in _ORDER:
-            if low in amounts and high in amounts and amounts[low] > amounts[high]:
-                text = message.format(low=item.map(low)[name], high=item.map(high)[name])
-                yield item.invalid(f"{key}[{name}]", text, item.map(shown)[name])
+        for lower_key, higher_key, key, error_field, message in _ORDER:
+            if lower_key in amounts and higher_key in amounts and amounts[lower_key] > amounts[higher_key]:
+                text = message.format(low=item.map(lower_key)[name], high=item.map(higher_key)[name])
+                yield item.invalid(f"{key}[{name}]", text, item.map(error_field)[name])
         yield from _check_ratio(item, name, amounts)
 
 

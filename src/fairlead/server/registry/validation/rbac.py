@@ -60,8 +60,8 @@ def _check_account_name(subject: Scope) -> Errors:
 def _check_immutable_role(binding: Scope) -> Errors:
     ref = binding.map("roleRef")
     if binding.old is not None and ref != (binding.old_value("roleRef") or {}):
-        shown = {"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""), "Name": ref.get("name", "")}
-        yield binding.invalid("roleRef", "cannot change roleRef", shown)
+        role_ref_value = {"APIGroup": ref.get("apiGroup", ""), "Kind": ref.get("kind", ""), "Name": ref.get("name", "")}
+        yield binding.invalid("roleRef", "cannot change roleRef", role_ref_value)
 
 
 def _build_binding_validator(*role_kinds: str, is_namespaced: bool) -> Validator:

@@ -39,11 +39,11 @@ def check_pod_field(allowed: tuple[str, ...]) -> Rule:
         elif ref.get("apiVersion") != "v1":
             yield _build_unknown_field_error(ref, name, f"unsupported pod version: {ref.text('apiVersion')}")
         elif subscript := _SUBSCRIPT.fullmatch(name):
-            whole, key = subscript.groups()
-            if whole not in ("metadata.annotations", "metadata.labels"):
+            field_path, key = subscript.groups()
+            if field_path not in ("metadata.annotations", "metadata.labels"):
                 yield _build_unknown_field_error(ref, name, f"field label does not support subscript: {name}")
             else:
-                yield from ref.check("", qualified_name, key.lower() if whole == "metadata.annotations" else key)
+                yield from ref.check("", qualified_name, key.lower() if field_path == "metadata.annotations" else key)
         else:
             name = "spec.nodeName" if name == "spec.host" else name
             if name not in _KNOWN:
@@ -76,8 +76,8 @@ def check_container_resource(*, by_name: bool) -> Rule:
         if kind == "cpu" and divisor not in ("1", "1m"):
             yield ref.invalid("divisor", "only divisor's values 1m and 1 are supported with the cpu resource", name)
         if (kind in _RESOURCE_NAMES or is_huge_pages) and divisor not in _UNITS:
-            shown = "hugepages" if is_huge_pages else _RESOURCE_NAMES[kind]
-            message = f"only divisor's values {', '.join(_UNITS)} are supported with the {shown} resource"
+            resource_label = "hugepages" if is_huge_pages else _RESOURCE_NAMES[kind]
+            message = f"only divisor's values {', '.join(_UNITS)} are supported with the {resource_label} resource"
             yield ref.invalid("divisor", message, name)
 
     return rule

@@ -104,15 +104,15 @@ class Scope:
         return field_errors.required(self.path(key), detail)
 
     def invalid(self, key: str, message: str, value: Any = _VALUE_OF_KEY) -> FieldError:
-        shown = (self.get(key) if key else self.value) if value is _VALUE_OF_KEY else value
-        return field_errors.invalid(self.path(key), shown, message)
+        reported_value = (self.get(key) if key else self.value) if value is _VALUE_OF_KEY else value
+        return field_errors.invalid(self.path(key), reported_value, message)
 
     def forbidden(self, key: str, detail: str) -> FieldError:
         return field_errors.forbidden(self.path(key), detail)
 
     def not_supported(self, key: str, allowed: Iterable[str], value: Any = _VALUE_OF_KEY) -> FieldError:
-        shown = self.text(key) if value is _VALUE_OF_KEY else value
-        return field_errors.not_supported(self.path(key), shown, allowed)
+        reported_value = self.text(key) if value is _VALUE_OF_KEY else value
+        return field_errors.not_supported(self.path(key), reported_value, allowed)
 
     def duplicate(self, key: str, value: Any = _VALUE_OF_KEY) -> FieldError:
         return field_errors.duplicate(self.path(key), self.text(key) if value is _VALUE_OF_KEY else value)
@@ -266,8 +266,8 @@ class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_
     def __call__(self, scope: Scope) -> Errors:
         errors: Sequence[FieldError] = ()
         for rule, key in self._rules:
-            if found := rule(scope, key):
-                errors = [*errors, *found]
+            if rule_errors := rule(scope, key):
+                errors = [*errors, *rule_errors]
         return errors
 
     def _for_each(self, rule: _FieldRule) -> "field":
@@ -417,10 +417,10 @@ class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_
         """
 
         def rule(item: Scope, key: str) -> Sequence[FieldError]:
-            value, seen = item.text(key), item.notes.setdefault(key, set())
-            if value in seen and (value or not skip_empty):
+            value, seen_values = item.text(key), item.notes.setdefault(key, set())
+            if value in seen_values and (value or not skip_empty):
                 return (item.duplicate("" if on_item else key, value),)
-            seen.add(value)
+            seen_values.add(value)
             return ()
 
         return self._for_each(rule)

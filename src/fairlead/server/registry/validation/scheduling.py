@@ -141,11 +141,11 @@ def _get_key_and_action(constraint: Object) -> tuple[str, str]:
 
 def _check_unique_pair(constraint: Scope) -> Errors:
     """Reject a topology spread constraint if a later one has the same topologyKey and whenUnsatisfiable."""
-    pair, seen = _get_key_and_action(constraint.value), constraint.notes.setdefault("pairs", [])
-    seen.append(pair)
+    pair, seen_pairs = _get_key_and_action(constraint.value), constraint.notes.setdefault("pairs", [])
+    seen_pairs.append(pair)
     if [_get_key_and_action(item) for item in constraint.parent.items("topologySpreadConstraints")].count(
         pair
-    ) > seen.count(pair):
+    ) > seen_pairs.count(pair):
         yield constraint.duplicate("{topologyKey, whenUnsatisfiable}", f"{{{', '.join(pair)}}}")
 
 

@@ -16,16 +16,16 @@ _SCALAR: Final = (
 
 def check_selectable_fields(owner: Scope, schema: dict[str, Any] | None) -> Errors:
     """Check the selectableFields of one version. `owner` is the scope that errors name."""
-    seen: set[str] = set()
+    seen_paths: set[str] = set()
     for field in owner.each("selectableFields"):
         path = field.text("jsonPath")
         if not path:
             yield field.required("jsonPath")
-        elif path in seen:
+        elif path in seen_paths:
             yield field.duplicate("jsonPath")
         elif problem := _find_problem(path, schema):
             yield field.invalid("jsonPath", problem)
-        seen.add(path)
+        seen_paths.add(path)
     count = len(owner.items("selectableFields"))
     if count > _MAX:
         yield owner.too_many("selectableFields", count, _MAX)

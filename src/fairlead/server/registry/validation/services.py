@@ -94,11 +94,13 @@ def _check_external_name(spec: Scope) -> Errors:
 
 
 def _check_unique_protocol_and_port(item: Scope) -> Errors:
-    pair, seen = (item.get("protocol"), item.get("port")), item.notes.setdefault("pairs", set())
-    if pair in seen:
-        shown = f'{{"Name":"","Protocol":"{pair[0]}","AppProtocol":null,"Port":{pair[1]},"TargetPort":0,"NodePort":0}}'
-        yield FieldError("FieldValueDuplicate", item.path(), f"Duplicate value: {shown}")
-    seen.add(pair)
+    pair, seen_pairs = (item.get("protocol"), item.get("port")), item.notes.setdefault("pairs", set())
+    if pair in seen_pairs:
+        port_text = (
+            f'{{"Name":"","Protocol":"{pair[0]}","AppProtocol":null,"Port":{pair[1]},"TargetPort":0,"NodePort":0}}'
+        )
+        yield FieldError("FieldValueDuplicate", item.path(), f"Duplicate value: {port_text}")
+    seen_pairs.add(pair)
 
 
 def _check_source_ranges(spec: Scope) -> Errors:
@@ -192,4 +194,4 @@ def find_service_warnings(new: Object, old: Object | None) -> list[str]:
         'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"': spec.get("trafficDistribution")
         == "PreferClose",
     }
-    return [text for text, applies in warnings.items() if applies]
+    return [text for text, is_applicable in warnings.items() if is_applicable]

@@ -39,19 +39,19 @@ def _check_condition_reason(reason: str) -> Iterable[str]:
     return () if _REASON.fullmatch(reason) else (_REASON_MESSAGE,)
 
 
-def _check_parts_of_replicas(*parts: str, ready: str = "readyReplicas") -> Rule:
-    """Return a rule that rejects `parts` greater than `replicas`, and availableReplicas greater than readyReplicas.
+def _check_parts_of_replicas(*fields: str, ready_field: str = "readyReplicas") -> Rule:
+    """Return a rule that rejects `fields` greater than `replicas`, and availableReplicas greater than readyReplicas.
 
-    Messages name the ready replicas `ready`.
+    Messages name the ready replicas `ready_field`.
     """
 
     def rule(status: Scope) -> Errors:
-        for key in parts:
+        for key in fields:
             if status.number(key) > status.number("replicas"):
                 yield status.invalid(key, "cannot be greater than status.replicas", status.number(key))
         available = status.number("availableReplicas")
         if available > status.number("readyReplicas"):
-            yield status.invalid("availableReplicas", f"cannot be greater than {ready}", available)
+            yield status.invalid("availableReplicas", f"cannot be greater than {ready_field}", available)
 
     return rule
 
@@ -101,8 +101,8 @@ def _check_one_address_per_family(key: str) -> Rule:
             message = f"Internal error: failed to check for dual stack with error:{problem}"
             yield FieldError("InternalError", status.path(key), message)
         if unreadable or len(addresses) > 2 or len({":" in address for address in addresses}) < 2:
-            shown = [{"IP": address} for address in addresses]
-            yield status.invalid(key, "may specify no more than one IP for each IP family", shown)
+            address_values = [{"IP": address} for address in addresses]
+            yield status.invalid(key, "may specify no more than one IP for each IP family", address_values)
 
     return rule
 
@@ -174,7 +174,7 @@ replication_controller: Final = _build_status_validator(
 )
 stateful_set: Final = _build_status_validator(
     ("replicas", *_UPDATED, "currentReplicas", "observedGeneration", "collisionCount"),
-    _check_parts_of_replicas("currentReplicas", *_UPDATED, ready="status.readyReplicas"),
+    _check_parts_of_replicas("currentReplicas", *_UPDATED, ready_field="status.readyReplicas"),
     _check_collisions,
 )
 daemon_set: Final = _build_status_validator(

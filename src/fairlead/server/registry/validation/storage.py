@@ -126,7 +126,7 @@ def _check_provisioner(storage_class: Scope) -> Errors:
 def _check_topologies(storage_class: Scope) -> Errors:
     earlier: list[dict[str, set[str]]] = [{} for _ in storage_class.items("allowedTopologies")]  # empty terms repeat
     for term in storage_class.each("allowedTopologies"):
-        seen: dict[str, set[str]] = {}
+        seen_values_by_key: dict[str, set[str]] = {}
         for expression in term.each("matchLabelExpressions"):
             key, values = expression.text("key"), expression.items("values")
             if not values:
@@ -135,12 +135,12 @@ def _check_topologies(storage_class: Scope) -> Errors:
                 if value in values[:index]:
                     yield expression.duplicate(f"values[{index}]", value)
             yield from expression.check("key", qualified_name, key)
-            if key in seen:
+            if key in seen_values_by_key:
                 yield expression.duplicate("key")
-            seen[key] = set(values)
-        for _ in range(earlier.count(seen)):
+            seen_values_by_key[key] = set(values)
+        for _ in range(earlier.count(seen_values_by_key)):
             yield term.duplicate("matchLabelExpressions", "")
-        earlier.append(seen)
+        earlier.append(seen_values_by_key)
 
 
 storage_class: Final = validator(

@@ -166,10 +166,10 @@ def _check_token_lifetime(seconds: int) -> Iterable[str]:
 def _check_projected_sources(projected: Scope) -> Errors:
     paths: set[str] = set()
 
-    def check_unique(file: Scope, shown: str) -> Errors:
+    def check_unique(file: Scope, source_text: str) -> Errors:
         path = file.text("path")
         if path and path in paths:
-            yield projected.invalid("", "conflicting duplicate paths", shown)
+            yield projected.invalid("", "conflicting duplicate paths", source_text)
         paths.add(path)
 
     for source in projected.each("sources"):

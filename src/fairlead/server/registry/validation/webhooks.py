@@ -93,21 +93,21 @@ def _check_resources(rule: Scope) -> Errors:
 
 def _check_url(client: Scope) -> Errors:
     try:
-        parts = urlsplit(client.text("url"))
+        url_parts = urlsplit(client.text("url"))
     except ValueError as error:
         yield client.required("url", f"url must be a valid URL: {error}{_URL_FORM}")
         return
-    user, _, host = parts.netloc.rpartition("@")
-    if parts.scheme != "https":
-        yield client.invalid("url", f"'https' is the only allowed URL scheme{_URL_FORM}", parts.scheme)
+    user, _, host = url_parts.netloc.rpartition("@")
+    if url_parts.scheme != "https":
+        yield client.invalid("url", f"'https' is the only allowed URL scheme{_URL_FORM}", url_parts.scheme)
     if not host:
         yield client.invalid("url", f"host must be specified{_URL_FORM}", "")
     if user:
         yield client.invalid("url", "user information is not permitted in the URL", user)
-    if parts.fragment:
-        yield client.invalid("url", "fragments are not permitted in the URL", parts.fragment)
-    if parts.query:
-        yield client.invalid("url", "query parameters are not permitted in the URL", parts.query)
+    if url_parts.fragment:
+        yield client.invalid("url", "fragments are not permitted in the URL", url_parts.fragment)
+    if url_parts.query:
+        yield client.invalid("url", "query parameters are not permitted in the URL", url_parts.query)
 
 
 def _check_url_path(path: str) -> Iterator[str]:

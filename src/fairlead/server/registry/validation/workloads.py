@@ -58,8 +58,8 @@ def _build_stateful_set_template(spec: Scope) -> Scope:
     claims = [(claim.get("metadata") or {}).get("name") or "" for claim in spec.items("volumeClaimTemplates")]
     if claims:
         volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(claims)]
-        others = [volume for volume in pod.get("volumes") or () if volume.get("name") not in claims]
-        pod["volumes"] = [*volumes, *others]
+        other_volumes = [volume for volume in pod.get("volumes") or () if volume.get("name") not in claims]
+        pod["volumes"] = [*volumes, *other_volumes]
     return Scope({**template, "spec": pod}, None, spec, "template")
 
 
@@ -126,9 +126,9 @@ def _build_unknown_strategy_error(strategy: Scope, allowed: tuple[str, ...]) -> 
     rolling = strategy.get("rollingUpdate")
     shape = {"MaxUnavailable": "maxUnavailable", "MaxSurge": "maxSurge"}
     inner = "null" if rolling is None else go_struct({name: rolling.get(key, 0) for name, key in shape.items()})
-    shown = f'{{"Type":{field_errors.format_value(strategy.get("type"))},"RollingUpdate":{inner}}}'
+    strategy_text = f'{{"Type":{field_errors.format_value(strategy.get("type"))},"RollingUpdate":{inner}}}'
     supported = ", ".join(quote_go(name) for name in allowed)
-    message = f"Unsupported value: {shown}: supported values: {supported}"
+    message = f"Unsupported value: {strategy_text}: supported values: {supported}"
     return FieldError("FieldValueNotSupported", strategy.path(), message)
 
 
@@ -168,8 +168,8 @@ def _check_stateful_set_strategy(strategy: Scope) -> Errors:
     if kind == "RollingUpdate":
         yield from _PARTITION(strategy)
     elif kind != "OnDelete":
-        shown = go_struct({"Type": kind, "RollingUpdate": shape})
-        message = f"Invalid value: {shown}: must be 'RollingUpdate' or 'OnDelete'"
+        strategy_text = go_struct({"Type": kind, "RollingUpdate": shape})
+        message = f"Invalid value: {strategy_text}: must be 'RollingUpdate' or 'OnDelete'"
         yield FieldError("FieldValueInvalid", strategy.path(), message)
     elif shape is not None:
         message = f"Invalid value: {go_struct(shape)}: only allowed for updateStrategy 'RollingUpdate'"
@@ -270,13 +270,13 @@ controller_revision: Final = validator(
 
 def _check_minimum_or_maximum(spec: Scope) -> Errors:
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
-        shown = {
+        autoscaler_value = {
             "MinAvailable": spec.get("minAvailable"),
             "Selector": spec.get("selector"),
             "MaxUnavailable": spec.get("maxUnavailable"),
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
-        message = f"Invalid value: {go_struct(shown)}: minAvailable and maxUnavailable cannot be both set"
+        message = f"Invalid value: {go_struct(autoscaler_value)}: minAvailable and maxUnavailable cannot be both set"
         yield FieldError("FieldValueInvalid", spec.path(), message)
 
 

@@ -111,29 +111,31 @@ class _GuardWriter:
     def __init__(self) -> None:
         self._ids = itertools.count(1_000_000)
 
-    def expr(self, data: bytes, names: frozenset[str]) -> bytes:
+    def expr(self, expression: bytes, names: frozenset[str]) -> bytes:
         """Return an expression with guard calls. `names` are the variables that can contain a marker."""
-        number, inner = next(((n, v) for n, _, v in _read(data) if n != _ID), (0, b""))
+        number, inner = next(((n, v) for n, _, v in _read(expression) if n != _ID), (0, b""))
         if number == _IDENT:
-            return self._call(_VALID, data) if _text(inner, 1) in names else data
+            return self._call(_VALID, expression) if _text(inner, 1) in names else expression
         if number == _SELECT:
-            return self._select(data, inner, names)
+            return self._select(expression, inner, names)
         if number == _CALL:
-            return self._guard_call(data, inner, names)
+            return self._guard_call(expression, inner, names)
 
         def child(expr: bytes) -> bytes:
             return self.expr(expr, names)
 
         if number == _LIST:
-            return _edit(data, {_LIST: lambda items: _edit(items, {1: child})})
+            return _edit(expression, {_LIST: lambda items: _edit(items, {1: child})})
         if number == _STRUCT:
             edits = {3: child, 4: child}
-            return _edit(data, {_STRUCT: lambda entries: _edit(entries, {2: lambda entry: _edit(entry, edits)})})
-        return self._comprehension(data, inner, names) if number == _COMPREHENSION else data
+            return _edit(expression, {_STRUCT: lambda entries: _edit(entries, {2: lambda entry: _edit(entry, edits)})})
+        return self._comprehension(expression, inner, names) if number == _COMPREHENSION else expression
 
-    def _select(self, data: bytes, inner: bytes, names: frozenset[str]) -> bytes:
-        guarded = _edit(data, {_SELECT: lambda select: _edit(select, {1: lambda operand: self.expr(operand, names)})})
-        if not _is_object_part(data, names):
+    def _select(self, expression: bytes, inner: bytes, names: frozenset[str]) -> bytes:
+        guarded = _edit(
+            expression, {_SELECT: lambda select: _edit(select, {1: lambda operand: self.expr(operand, names)})}
+        )
+        if not _is_object_part(expression, names):
             return guarded
         if not any(n == 3 for n, _, _ in _read(inner)):  # It is not has().
             return self._call(_VALID, guarded)
@@ -146,7 +148,7 @@ class _GuardWriter:
         )
         return self._call(_CONDITION, guarded, self._call(_VALID_ENTRY, self.expr(operand, names), name), _FALSE)
 
-    def _guard_call(self, data: bytes, inner: bytes, names: frozenset[str]) -> bytes:
+    def _guard_call(self, expression: bytes, inner: bytes, names: frozenset[str]) -> bytes:
         function = _text(inner, 2)
 
         def argument(expr: bytes) -> bytes:
@@ -155,9 +157,9 @@ class _GuardWriter:
             reads_items = not is_operator and function not in _SKIPS_ITEMS and _is_object_part(expr, names)
             return self._call(_VALID_ITEMS, guarded) if reads_items else guarded
 
-        guarded = _edit(data, {_CALL: lambda call: _edit(call, {1: argument, 3: argument})})
+        guarded = _edit(expression, {_CALL: lambda call: _edit(call, {1: argument, 3: argument})})
         arguments = [v for n, _, v in _read(next(v for n, _, v in _read(guarded) if n == _CALL)) if n == 3]
-        if function == _INDEX and _is_object_part(data, names):
+        if function == _INDEX and _is_object_part(expression, names):
             return self._call(_VALID, guarded)
         originals = [v for n, _, v in _read(inner) if n == 3]
         if function == _IN and _is_object_part(originals[1], names):
@@ -174,7 +176,7 @@ class _GuardWriter:
             return condition if function == _EQUALS else self._call(_NOT, condition)
         return guarded
 
-    def _comprehension(self, data: bytes, inner: bytes, names: frozenset[str]) -> bytes:
+    def _comprehension(self, expression: bytes, inner: bytes, names: frozenset[str]) -> bytes:
         iter_range = next(v for n, _, v in _read(inner) if n == 2)
         variables = {_text(inner, 1), _text(inner, 8)}
         loop_names = names | variables - {""} if _is_object_part(iter_range, names) else names - variables
@@ -186,7 +188,7 @@ class _GuardWriter:
             return self.expr(expr, loop_names)
 
         edits = {2: outside, 4: outside, 5: inside, 6: inside, 7: outside}
-        return _edit(data, {_COMPREHENSION: lambda comprehension: _edit(comprehension, edits)})
+        return _edit(expression, {_COMPREHENSION: lambda comprehension: _edit(comprehension, edits)})
 
     def _call(self, function: str, *arguments: bytes) -> bytes:
         encoded = [(3, LENGTH_DELIMITED, argument) for argument in arguments]
@@ -194,9 +196,9 @@ class _GuardWriter:
         return _join([(_ID, VARINT, next(self._ids)), (_CALL, LENGTH_DELIMITED, call)])
 
 
-def _is_object_part(data: bytes, names: frozenset[str]) -> bool:
+def _is_object_part(expression: bytes, names: frozenset[str]) -> bool:
     """Return whether an expression reads a part of the object, or builds a list of such parts."""
-    number, inner = next(((n, v) for n, _, v in _read(data) if n != _ID), (0, b""))
+    number, inner = next(((n, v) for n, _, v in _read(expression) if n != _ID), (0, b""))
     if number == _IDENT:
         return _text(inner, 1) in names
     if number == _SELECT:
@@ -208,12 +210,12 @@ def _is_object_part(data: bytes, names: frozenset[str]) -> bool:
     return is_sum and any(_is_object_part(argument, names) for argument in arguments)
 
 
-def _has_field(data: bytes, number: int) -> bool:
-    return any(n == number for n, _, _ in _read(data))
+def _has_field(message: bytes, number: int) -> bool:
+    return any(n == number for n, _, _ in _read(message))
 
 
-def _read(data: bytes) -> Iterator[tuple[int, int, Any]]:
-    return read_fields(data, "Expr")
+def _read(message: bytes) -> Iterator[tuple[int, int, Any]]:
+    return read_fields(message, "Expr")
 
 
 def _join(fields: Fields) -> bytes:
@@ -236,9 +238,9 @@ def _varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _edit(data: bytes, edits: dict[int, Any]) -> bytes:
-    return _join([(n, w, edits[n](v) if n in edits and w == LENGTH_DELIMITED else v) for n, w, v in _read(data)])
+def _edit(message: bytes, edits: dict[int, Any]) -> bytes:
+    return _join([(n, w, edits[n](v) if n in edits and w == LENGTH_DELIMITED else v) for n, w, v in _read(message)])
 
 
-def _text(data: bytes, number: int) -> str:
-    return next((v.decode() for n, _, v in _read(data) if n == number), "")
+def _text(message: bytes, number: int) -> str:
+    return next((v.decode() for n, _, v in _read(message) if n == number), "")

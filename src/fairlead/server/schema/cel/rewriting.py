@@ -17,11 +17,11 @@ def blank_literals(text: str) -> str:
 
 
 def _replace_outside_literals(text: str, pattern: str, replacement: str) -> str:
-    pieces, done = [], 0
+    pieces, copied_end = [], 0
     for literal in _LITERAL.finditer(text):
-        pieces += [re.sub(pattern, replacement, text[done : literal.start()]), literal[0]]
-        done = literal.end()
-    return "".join([*pieces, re.sub(pattern, replacement, text[done:])])
+        pieces += [re.sub(pattern, replacement, text[copied_end : literal.start()]), literal[0]]
+        copied_end = literal.end()
+    return "".join([*pieces, re.sub(pattern, replacement, text[copied_end:])])
 
 
 def rewrite_for_evaluation(text: str) -> str:

@@ -143,14 +143,14 @@ def decode_positions(source_info: bytes) -> dict[int, int]:
     return {entry[1]: entry.get(2, 0) for entry in entries}
 
 
-def message_fields(data: bytes) -> Iterator[tuple[int, Any]]:
+def message_fields(message: bytes) -> Iterator[tuple[int, Any]]:
     """Yield the number and the value of each field of a serialized message."""
-    return ((number, value) for number, _, value in wire.read_fields(data, "Expr"))
+    return ((number, value) for number, _, value in wire.read_fields(message, "Expr"))
 
 
-def decode_expression(data: bytes) -> Expression:
+def decode_expression(encoded: bytes) -> Expression:
     """Return the syntax tree of a serialized Expr message."""
-    message = dict(message_fields(data))
+    message = dict(message_fields(encoded))
     expression_id = message.pop(2, 0)
     [(number, value)] = message.items()
     expression = _DECODERS[number](value)
@@ -158,22 +158,22 @@ def decode_expression(data: bytes) -> Expression:
     return expression
 
 
-def _literal(data: bytes) -> Expression:
-    number, value = next(message_fields(data), (1, 0))
+def _literal(encoded: bytes) -> Expression:
+    number, value = next(message_fields(encoded), (1, 0))
     kind, convert = _LITERALS[number]
     return Literal(kind, convert(value))
 
 
-def _select(data: bytes) -> Expression:
-    message = dict(message_fields(data))
+def _select(encoded: bytes) -> Expression:
+    message = dict(message_fields(encoded))
     return Select(decode_expression(message[1]), message.get(2, b"").decode(), bool(message.get(3)))
 
 
-def _call(data: bytes) -> Expression:
-    message = dict(message_fields(data))
+def _call(encoded: bytes) -> Expression:
+    message = dict(message_fields(encoded))
     function = message[2].decode()
     target = decode_expression(message[1]) if 1 in message else None
-    arguments = [decode_expression(value) for number, value in message_fields(data) if number == 3]
+    arguments = [decode_expression(value) for number, value in message_fields(encoded) if number == 3]
     if isinstance(target, Identifier) and f"{target.name}.{function}" in _DOTTED_NAMES:
         return Call(f"{target.name}.{function}", None, arguments)
     if function == "sortBy" and target is not None and len(arguments) == 2 and isinstance(arguments[0], Identifier):
@@ -193,14 +193,14 @@ def _sort_by(target: Expression, variable: str, key: Expression) -> Expression:
     return Comprehension("#unused", "", ListLiteral([]), _SORTED, target, never, Identifier(_SORTED), by_keys)
 
 
-def _list_literal(data: bytes) -> Expression:
-    packed = [value for number, value in message_fields(data) if number == 2]
+def _list_literal(encoded: bytes) -> Expression:
+    packed = [value for number, value in message_fields(encoded) if number == 2]
     optional = frozenset(index for value in packed for index in wire.read_packed_varints(value))
-    return ListLiteral([decode_expression(value) for number, value in message_fields(data) if number == 1], optional)
+    return ListLiteral([decode_expression(value) for number, value in message_fields(encoded) if number == 1], optional)
 
 
-def _map_literal(data: bytes) -> Expression:
-    entries = [dict(message_fields(value)) for number, value in message_fields(data) if number == 2]
+def _map_literal(encoded: bytes) -> Expression:
+    entries = [dict(message_fields(value)) for number, value in message_fields(encoded) if number == 2]
     optional = frozenset(n for n, entry in enumerate(entries) if entry.get(5))
     return MapLiteral([(_key(entry), decode_expression(entry[4])) for entry in entries], optional)
 
@@ -210,8 +210,8 @@ def _key(entry: dict[int, Any]) -> Expression:
     return decode_expression(entry[3]) if 3 in entry else Literal("string", entry[2].decode())
 
 
-def _comprehension(data: bytes) -> Expression:
-    message = dict(message_fields(data))
+def _comprehension(encoded: bytes) -> Expression:
+    message = dict(message_fields(encoded))
     return Comprehension(
         message[1].decode(),
         message.get(8, b"").decode(),

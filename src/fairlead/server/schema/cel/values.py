@@ -116,8 +116,8 @@ def cel_names(key: str) -> tuple[str, ...]:
     if key in _KEYWORDS:
         return (f"__{key}__",)
     escaped = key.replace("__", "__underscores__")
-    for mark, word in ((".", "dot"), ("-", "dash"), ("/", "slash")):
-        escaped = escaped.replace(mark, f"__{word}__")
+    for character, word in ((".", "dot"), ("-", "dash"), ("/", "slash")):
+        escaped = escaped.replace(character, f"__{word}__")
     return (escaped,)
 
 

@@ -28,9 +28,9 @@ def validate_defaults(schema: Schema, path: str) -> Iterator[FieldError]:
             )
             errors = [failure.error for failure in failed]
         yield from errors
-    for inner, where, _ in list_children(schema, path):
-        if not where.endswith(".additionalProperties"):  # A real server does not check defaults there.
-            yield from validate_defaults(inner, where)
+    for inner, inner_path, _ in list_children(schema, path):
+        if not inner_path.endswith(".additionalProperties"):  # A real server does not check defaults there.
+            yield from validate_defaults(inner, inner_path)
 
 
 def coerce_defaults(schema: Schema) -> Schema:

@@ -36,11 +36,11 @@ def validate_keywords(schema: Schema, path: str, *, root: bool, defaults: bool) 
     if additional is not None and additional is not True and schema.get("properties"):
         message = "additionalProperties and properties are mutual exclusive"
         yield field_errors.forbidden(f"{path}.additionalProperties", message)
-    for inner, where, _ in list_children(schema, path):
-        inside_meta = root and where[len(path) :] in {f".properties[{key}]" for key in _ROOT_ONLY}
-        yield from validate_keywords(inner, where, root=False, defaults=defaults and not inside_meta)
-    for inner, where in list_alternatives(schema, path):
-        yield from validate_keywords(inner, where, root=False, defaults=defaults)
+    for inner, inner_path, _ in list_children(schema, path):
+        inside_meta = root and inner_path[len(path) :] in {f".properties[{key}]" for key in _ROOT_ONLY}
+        yield from validate_keywords(inner, inner_path, root=False, defaults=defaults and not inside_meta)
+    for inner, inner_path in list_alternatives(schema, path):
+        yield from validate_keywords(inner, inner_path, root=False, defaults=defaults)
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         yield field_errors.invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
     yield from _validate_map_type(schema, path, kind)
@@ -77,11 +77,11 @@ def _validate_list_type(schema: Schema, path: str, kind: str) -> Iterator[FieldE
             yield field_errors.not_supported(f"{path}.x-kubernetes-list-type", list_type, _LIST_TYPES)
     if keys and list_type != "map":
         message = "must be map if x-kubernetes-list-map-keys is non-empty"
-        where = f"{path}.x-kubernetes-list-type"
+        list_type_path = f"{path}.x-kubernetes-list-type"
         yield (
-            field_errors.required(where, message)
+            field_errors.required(list_type_path, message)
             if list_type is None
-            else field_errors.invalid(where, list_type, message)
+            else field_errors.invalid(list_type_path, list_type, message)
         )
     if list_type == "map":
         yield from _validate_map_items(schema, items, keys, path)
@@ -100,9 +100,9 @@ def _validate_set_items(items: Schema, path: str) -> Iterator[FieldError]:
 
 
 def _validate_map_items(schema: Schema, items: Schema | None, keys: list[str], path: str) -> Iterator[FieldError]:
-    where = f"{path}.x-kubernetes-list-map-keys"
+    map_keys_path = f"{path}.x-kubernetes-list-map-keys"
     if not keys:
-        yield field_errors.required(where, "must not be empty if x-kubernetes-list-type is map")
+        yield field_errors.required(map_keys_path, "must not be empty if x-kubernetes-list-type is map")
     if schema.get("items") is None:
         yield field_errors.required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
     if items is None:
@@ -115,12 +115,12 @@ def _validate_map_items(schema: Schema, items: Schema | None, keys: list[str], p
     for index, key in enumerate(keys):
         inner, property_path = properties.get(key), f"{path}.items.properties[{key}]"
         if inner is None:
-            yield field_errors.invalid(where, keys, "entries must all be names of item properties")
+            yield field_errors.invalid(map_keys_path, keys, "entries must all be names of item properties")
         elif inner.get("type") in ("array", "object"):
             message = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             yield field_errors.invalid(f"{property_path}.type", "object", message)
         if key in keys[:index]:
-            yield field_errors.invalid(where, keys, "must not contain duplicate entries")
+            yield field_errors.invalid(map_keys_path, keys, "must not contain duplicate entries")
         if inner is not None and key not in needed and inner.get("default") is None:
             message = (
                 "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property"

@@ -53,8 +53,8 @@ def validate_structure(schema: Schema, path: str, level: str) -> Iterator[FieldE
     properties = schema.get("properties") or {}
     if kind == "array" and schema.get("items") is None:
         yield field_errors.required(f"{path}.items", "must be specified")
-    for inner, where, inner_level in list_children(schema, path):
-        yield from validate_structure(inner, where, inner_level)
+    for inner, inner_path, inner_level in list_children(schema, path):
+        yield from validate_structure(inner, inner_path, inner_level)
     if level == "root" and schema.get("additionalProperties") is not None:
         yield field_errors.forbidden(f"{path}.additionalProperties", "must not be used at the root")
     for key, is_set in (("preserve-unknown-fields", preserve), ("embedded-resource", embedded)):
@@ -85,21 +85,21 @@ def validate_structure(schema: Schema, path: str, level: str) -> Iterator[FieldE
 def _validate_type_meta(properties: Schema, path: str, *, root: bool) -> Iterator[FieldError]:
     for key in ("kind", "apiVersion"):
         if key in properties and properties[key].get("type") != "string":
-            where = f"{path}.properties[{key}].type"
-            yield field_errors.invalid(where, properties[key].get("type") or "", "must be string")
+            type_path = f"{path}.properties[{key}].type"
+            yield field_errors.invalid(type_path, properties[key].get("type") or "", "must be string")
     metadata = properties.get("metadata")
     if metadata is None:
         return
-    where = f"{path}.properties[metadata]"
+    type_path = f"{path}.properties[metadata]"
     if metadata.get("type") != "object":
-        yield field_errors.invalid(f"{where}.type", metadata.get("type") or "", "must be object")
+        yield field_errors.invalid(f"{type_path}.type", metadata.get("type") or "", "must be object")
     if root:
         other_keywords = {
             key for key, value in metadata.items() if key not in ("type", "description", "title", "default") and value
         }
         only_names = set(metadata.get("properties") or ()) <= {"name", "generateName"}
         if other_keywords - {"properties"} or not only_names:
-            yield field_errors.forbidden(where, _METADATA_FIELDS)
+            yield field_errors.forbidden(type_path, _METADATA_FIELDS)
 
 
 def _validate_value_keywords(
@@ -109,12 +109,12 @@ def _validate_value_keywords(
 
     An anyOf that equals `allowed` may name types.
     """
-    for inner, where in list_alternatives(schema, path):
-        is_any_of = where.startswith(f"{path}.anyOf[")
+    for inner, inner_path in list_alternatives(schema, path):
+        is_any_of = inner_path.startswith(f"{path}.anyOf[")
         if allowed is not None and is_any_of and _drop_empty_keywords(schema.get("anyOf") or []) == allowed:
             continue
-        first = where == f"{path}.allOf[0]"
-        yield from _validate_alternative(inner, where, allowed if first else None)
+        first = inner_path == f"{path}.allOf[0]"
+        yield from _validate_alternative(inner, inner_path, allowed if first else None)
     pattern = schema.get("pattern")
     if pattern:
         try:
@@ -144,9 +144,9 @@ def _format_regexp_error(error: Exception, pattern: str) -> str:
 
 def _validate_alternative(schema: Schema, path: str, allowed: list[Schema] | None) -> Iterator[FieldError]:
     yield from _validate_value_keywords(schema, path, "field", allowed)
-    for inner, where, _ in list_children(schema, path):
-        if not where.endswith(".additionalProperties"):
-            yield from _validate_alternative(inner, where, None)
+    for inner, inner_path, _ in list_children(schema, path):
+        if not inner_path.endswith(".additionalProperties"):
+            yield from _validate_alternative(inner, inner_path, None)
     for key, message in _FORBIDDEN_IN_ALTERNATIVES.items():
         if schema.get(key) not in (None, "", False, []):
             yield field_errors.forbidden(f"{path}.{key}", message)
@@ -156,18 +156,18 @@ def _validate_alternative(schema: Schema, path: str, allowed: list[Schema] | Non
 
 def validate_completeness(schema: Schema, path: str) -> Iterator[FieldError]:
     """Yield an error for each property in anyOf, allOf, oneOf and not that is not declared outside them."""
-    for inner, where in list_alternatives(schema, path):
-        yield from _find_undeclared(schema, inner, path, where)
+    for inner, inner_path in list_alternatives(schema, path):
+        yield from _find_undeclared(schema, inner, path, inner_path)
 
 
-def _find_undeclared(schema: Schema, inner: Schema, path: str, where: str) -> Iterator[FieldError]:
+def _find_undeclared(schema: Schema, inner: Schema, path: str, inner_path: str) -> Iterator[FieldError]:
     properties = schema.get("properties") or {}
     open_ended = schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("additionalProperties") is not None
     for key, child in (inner.get("properties") or {}).items():
-        outside, inside = f"{path}.properties[{key}]", f"{where}.properties[{key}]"
+        outside, inside = f"{path}.properties[{key}]", f"{inner_path}.properties[{key}]"
         if key in properties:
             yield from _find_undeclared(properties[key], child, outside, inside)
         elif not open_ended:
             yield field_errors.required(outside, f"because it is defined in {inside}")
-    for nested, nested_where in list_alternatives(inner, where):
+    for nested, nested_where in list_alternatives(inner, inner_path):
         yield from _find_undeclared(schema, nested, path, nested_where)

@@ -164,10 +164,10 @@ class Database:
         Reads the file without SQLite, because SQLite may write to a file that it opens.
         """
         with self._path.open("rb") as file:
-            head = file.read(100)
-        if not head.startswith(_MAGIC) or int.from_bytes(head[68:72], "big") != APPLICATION:
+            file_header = file.read(100)
+        if not file_header.startswith(_MAGIC) or int.from_bytes(file_header[68:72], "big") != APPLICATION:
             raise DataError(f"{self._path} is not a database of fairlead and was not changed: use another directory")
-        version = int.from_bytes(head[60:64], "big")
+        version = int.from_bytes(file_header[60:64], "big")
         if version != FORMAT:
             raise DataError(
                 f"{self._path} has format {version}, but this version of fairlead reads format {FORMAT}: use the "

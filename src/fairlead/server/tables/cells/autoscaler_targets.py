@@ -15,9 +15,11 @@ def targets(obj: Object) -> str:
         current = {"averageUtilization": at(obj, "status", "currentCPUUtilizationPercentage")}
         specs = [{"type": "Resource", "resource": target}, *specs]
         statuses = [{"type": "Resource", "resource": {"current": current}}, *statuses]
-    shown = [_format_metric(spec, statuses[index] if index < len(statuses) else {}) for index, spec in enumerate(specs)]
-    more = f" + {len(shown) - 2} more..." if len(shown) > 2 else ""
-    return ", ".join(shown[:2]) + more if shown else NONE
+    metric_texts = [
+        _format_metric(spec, statuses[index] if index < len(statuses) else {}) for index, spec in enumerate(specs)
+    ]
+    omitted_suffix = f" + {len(metric_texts) - 2} more..." if len(metric_texts) > 2 else ""
+    return ", ".join(metric_texts[:2]) + omitted_suffix if metric_texts else NONE
 
 
 def _format_metric(metric: Object, status: Object) -> str:
@@ -28,9 +30,9 @@ def _format_metric(metric: Object, status: Object) -> str:
     source, reported = metric.get(key) or {}, status.get(key)
     target, current = source.get("target") or {}, (reported or {}).get("current") or {}
     if kind in _OBJECT_SOURCES:
-        value, mark = ("averageValue", " (avg)") if target.get("averageValue") is not None else ("value", "")
-        missing = UNKNOWN if reported is None or mark else "<nil>"
-        return f"{current.get(value) or missing}/{target.get(value)}{mark}"
+        value, suffix = ("averageValue", " (avg)") if target.get("averageValue") is not None else ("value", "")
+        missing = UNKNOWN if reported is None or suffix else "<nil>"
+        return f"{current.get(value) or missing}/{target.get(value)}{suffix}"
     if kind == "Pods":
         return f"{current.get('averageValue') or UNKNOWN}/{target.get('averageValue')}"
     if target.get("averageValue") is not None:

@@ -53,13 +53,13 @@ def selector(*path: str) -> Cell:
         value = at(obj, *path)
         if value is None:
             return NONE
-        parts = [(k, f"{k}={v}") for k, v in (value.get("matchLabels") or {}).items()]
+        requirements = [(k, f"{k}={v}") for k, v in (value.get("matchLabels") or {}).items()]
         for expression in value.get("matchExpressions") or ():
             values = ",".join(sorted(expression.get("values") or ()))
             key = expression["key"]
-            shown = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key}
-            parts.append((key, shown.get(expression["operator"], f"!{key}")))
-        return ",".join(text for _, text in sorted(parts)) or NONE
+            text_by_operator = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key}
+            requirements.append((key, text_by_operator.get(expression["operator"], f"!{key}")))
+        return ",".join(text for _, text in sorted(requirements)) or NONE
 
     return cell
 

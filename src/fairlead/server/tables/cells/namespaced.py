@@ -34,11 +34,11 @@ def _count_data(obj: Object) -> int:
 
 
 def _format_ports(obj: Object) -> str:
-    shown = [
+    port_texts = [
         f"{p['port']}:{p['nodePort']}/{p['protocol']}" if p.get("nodePort") else f"{p['port']}/{p['protocol']}"
         for p in at(obj, "spec", "ports") or ()
     ]
-    return ",".join(shown) or NONE
+    return ",".join(port_texts) or NONE
 
 
 def _list_external_addresses(obj: Object) -> str:
@@ -55,7 +55,7 @@ def _format_job_status(obj: Object) -> str:
     value = {c["type"] for c in at(obj, "status", "conditions") or () if c["status"] == "True"}
     if obj["metadata"].get("deletionTimestamp"):
         value.add("Terminating")
-    return next((word for word in _JOB_STATES if word in value), "Running")
+    return next((state for state in _JOB_STATES if state in value), "Running")
 
 
 def _format_completions(obj: Object) -> str:
@@ -68,12 +68,16 @@ def _format_completions(obj: Object) -> str:
 
 def _list_hosts(obj: Object) -> str:
     rules = at(obj, "spec", "rules") or ()
-    shown: list[str] = []
+    shown_hosts: list[str] = []
     for index, rule in enumerate(rules):
-        if len(shown) == _MAX_HOSTS:
-            return f"{','.join(shown)} + {len(rules) - _MAX_HOSTS} more..." if index < len(rules) else ",".join(shown)
-        shown += [rule["host"]] if rule.get("host") else []
-    return ",".join(shown) or "*"
+        if len(shown_hosts) == _MAX_HOSTS:
+            return (
+                f"{','.join(shown_hosts)} + {len(rules) - _MAX_HOSTS} more..."
+                if index < len(rules)
+                else ",".join(shown_hosts)
+            )
+        shown_hosts += [rule["host"]] if rule.get("host") else []
+    return ",".join(shown_hosts) or "*"
 
 
 def _format_budget(key: str) -> Cell:

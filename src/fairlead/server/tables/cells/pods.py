@@ -49,10 +49,10 @@ def _summarize(obj: Object) -> tuple[str, str, int, str]:
     reason = state.get("reason") or state.get("phase") or ""
     if (conditions.get("PodScheduled") or {}).get("reason") == "SchedulingGated":
         reason = "SchedulingGated"
-    ready, counted, waiting = _summarize_init_containers(spec, state, restartable)
+    ready_count, counted, waiting = _summarize_init_containers(spec, state, restartable)
     if not waiting or (conditions.get("Initialized") or {}).get("status") == "True":
         running, reason, statuses = _summarize_containers(state, waiting or reason, conditions)
-        ready += running
+        ready_count += running
         counted = [*(status for status in counted if status.get("name") in restartable), *statuses]
     else:
         reason = waiting
@@ -63,14 +63,14 @@ def _summarize(obj: Object) -> tuple[str, str, int, str]:
             reason = "Terminating"
     last = max((at(status, "lastState", "terminated", "finishedAt") or "" for status in counted), default="")
     total = len(spec.get("containers") or ()) + len(restartable)
-    return f"{ready}/{total}", reason, sum(status.get("restartCount") or 0 for status in counted), last
+    return f"{ready_count}/{total}", reason, sum(status.get("restartCount") or 0 for status in counted), last
 
 
 def _summarize_init_containers(spec: Object, state: Object, restartable: set[str]) -> tuple[int, list[Object], str]:
     """Return how many init containers are ready, their statuses so far, and why the Pod waits for one, if it does."""
-    ready_count, seen = 0, []
+    ready_count, counted_statuses = 0, []
     for index, status in enumerate(state.get("initContainerStatuses") or ()):
-        seen.append(status)
+        counted_statuses.append(status)
         ended, waiting_reason = at(status, "state", "terminated"), at(status, "state", "waiting", "reason")
         if ended is not None and not ended.get("exitCode"):
             continue
@@ -78,11 +78,11 @@ def _summarize_init_containers(spec: Object, state: Object, restartable: set[str
             ready_count += bool(status.get("ready"))
             continue
         if ended is not None:
-            return ready_count, seen, f"Init:{_termination_reason(ended)}"
+            return ready_count, counted_statuses, f"Init:{_termination_reason(ended)}"
         if waiting_reason and waiting_reason != "PodInitializing":
-            return ready_count, seen, f"Init:{waiting_reason}"
-        return ready_count, seen, f"Init:{index}/{len(spec.get('initContainers') or ())}"
-    return ready_count, seen, ""
+            return ready_count, counted_statuses, f"Init:{waiting_reason}"
+        return ready_count, counted_statuses, f"Init:{index}/{len(spec.get('initContainers') or ())}"
+    return ready_count, counted_statuses, ""
 
 
 def _summarize_containers(state: Object, reason: str, conditions: dict[Any, Object]) -> tuple[int, str, list[Object]]:

@@ -146,9 +146,9 @@ def _can_parse(function: str, text: str) -> bool:
     return True
 
 
-def _type_name(data: bytes) -> str:
+def _type_name(type_message: bytes) -> str:
     """Return the name that error messages use for a serialized Type message."""
-    match list(message_fields(data)):
+    match list(message_fields(type_message)):
         case [(2, _)]:
             return "null"
         case [(3, value)]:
@@ -170,5 +170,5 @@ def _type_name(data: bytes) -> str:
     return "dyn"
 
 
-def _parameters(data: bytes) -> str:
-    return ", ".join(_type_name(parameter) for _, parameter in message_fields(data))
+def _parameters(type_messages: bytes) -> str:
+    return ", ".join(_type_name(parameter) for _, parameter in message_fields(type_messages))

@@ -35,9 +35,9 @@ class ProtobufTypes:
         self.root = self._variable_type(root, "selfType")
         self.pool = descriptor_pool.DescriptorPool() if self._paths else None
         if self.pool is not None:
-            for known in (duration_pb2, struct_pb2, timestamp_pb2):
-                self.pool.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
-                self._file.dependency.append(known.DESCRIPTOR.name)
+            for module in (duration_pb2, struct_pb2, timestamp_pb2):
+                self.pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
+                self._file.dependency.append(module.DESCRIPTOR.name)
             self.pool.Add(self._file)
 
     def replace_type_names(self, text: str) -> str:

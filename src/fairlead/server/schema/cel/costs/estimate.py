@@ -87,8 +87,8 @@ class CostEstimator:
 
     def _identifier(self, expression: Identifier) -> int:
         local = self._local(expression.name)
-        known = {"self": self.root, "oldSelf": self.old}.get(expression.name, DYN)
-        self.types[expression] = local.type if local is not None else known
+        root_type = {"self": self.root, "oldSelf": self.old}.get(expression.name, DYN)
+        self.types[expression] = local.type if local is not None else root_type
         self.paths[expression] = local.path if local is not None else (expression.name,)
         return 1
 
@@ -116,8 +116,8 @@ class CostEstimator:
         self.entries[expression] = EntrySizes("map", self._union(keys), self._union(values))
         return cost
 
-    def _union(self, parts: list[Expression]) -> SizeRange:
-        sizes = [self._size(part) for part in parts] or [SizeRange(0, 0)]
+    def _union(self, branches: list[Expression]) -> SizeRange:
+        sizes = [self._size(part) for part in branches] or [SizeRange(0, 0)]
         return SizeRange(min(size.min for size in sizes), max(size.max for size in sizes))
 
     # Comprehensions
@@ -160,10 +160,10 @@ class CostEstimator:
     def _bound(self, value: Expression) -> _Local:
         return _Local(self._path(value), self.known_size(value), self._entry(value), self.types[value])
 
-    def _iterated(self, iter_range: Expression, part: str) -> _Local:
+    def _iterated(self, iter_range: Expression, iterated_part: str) -> _Local:
         entry, range_type = self._entry(iter_range), self.types[iter_range]
         is_list = (entry.kind if entry is not None else range_type.kind) == "list"
-        is_value = part == "value" or (part == "only" and is_list)
+        is_value = iterated_part == "value" or (iterated_part == "only" and is_list)
         step = ("@items" if is_list else "@values") if is_value else ("@indices" if is_list else "@keys")
         key_type = INT if is_list else Type("string") if range_type.kind == "map" else DYN
         variable_type = (range_type.element or DYN) if is_value else key_type
@@ -332,12 +332,18 @@ def _literal_size(expression: Expression) -> int | None:
 
 def _overloads(expression: Call, kinds: list[str]) -> tuple[str, ...]:
     """Return the overloads that a call can have for its argument types. "" stands for all overloads with equal cost."""
-    known = next((kind for kind in kinds if kind != "dyn"), "dyn")
+    known_kind = next((kind for kind in kinds if kind != "dyn"), "dyn")
     match expression.function:
         case "_+_":
-            return ("list", "string", "") if known == "dyn" else (known,) if known in (*TEXT_TYPES, "list") else ("",)
+            return (
+                ("list", "string", "")
+                if known_kind == "dyn"
+                else (known_kind,)
+                if known_kind in (*TEXT_TYPES, "list")
+                else ("",)
+            )
         case "_<_" | "_<=_" | "_>_" | "_>=_":
-            return ("compared", "") if known == "dyn" else ("compared",) if known in TEXT_TYPES else ("",)
+            return ("compared", "") if known_kind == "dyn" else ("compared",) if known_kind in TEXT_TYPES else ("",)
         case "_==_" | "_!=_":
             return ("equal",)
         case "@in":

@@ -129,8 +129,8 @@ def _equal(call: EstimatedCall) -> CostAndSize | None:
     if "format" in kinds:
         return scale(_LONGEST_FORMAT, CHARACTER_COST), None
     if kinds == {"url"}:
-        known = call.estimator.known_size(call.expression.arguments[1])
-        return scale(known.max if known is not None else 1, CHARACTER_COST), None
+        known_size = call.estimator.known_size(call.expression.arguments[1])
+        return scale(known_size.max if known_size is not None else 1, CHARACTER_COST), None
     return None
 
 

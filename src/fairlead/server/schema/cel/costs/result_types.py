@@ -111,6 +111,6 @@ def field_type(operand: Type, field: str, *, optional: bool = False) -> Type:
 
 def _most_specific(types: list[Type]) -> Type:
     """Return the first type whose element type is known, else the first type that is not `dyn`."""
-    known = [item for item in types if item.kind != "dyn"]
-    exact = (item for item in known if item.element is None or item.element.kind != "dyn")
-    return next(exact, (known or [DYN])[0])
+    known_types = [item for item in types if item.kind != "dyn"]
+    exact = (item for item in known_types if item.element is None or item.element.kind != "dyn")
+    return next(exact, (known_types or [DYN])[0])

@@ -150,11 +150,11 @@ def _parse_type(text: str) -> dict[str, Any]:
 
 def split_arguments(text: str) -> list[str]:
     """Split a list of types at the commas outside parentheses."""
-    parts, depth = [""], 0
-    for mark in text:
-        depth += (mark == "(") - (mark == ")")
-        if mark == "," and not depth:
-            parts.append("")
+    arguments, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and not depth:
+            arguments.append("")
         else:
-            parts[-1] += mark
-    return [part.strip() for part in parts if part.strip()]
+            arguments[-1] += character
+    return [part.strip() for part in arguments if part.strip()]

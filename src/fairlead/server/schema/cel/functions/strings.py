@@ -25,22 +25,22 @@ def char_at(text: str, index: int) -> str:
     return text[_expect_index(text, index) : index + 1]
 
 
-def index_of(text: str, part: str, start: int = 0) -> int:
-    if not part:
+def index_of(text: str, substring: str, start: int = 0) -> int:
+    if not substring:
         return start
     if start < 0:
         raise ValueError(f"index out of range: {start}")
-    return text.find(part, start)
+    return text.find(substring, start)
 
 
-def last_index_of(text: str, part: str, start: int | None = None) -> int:
-    if not part:
+def last_index_of(text: str, substring: str, start: int | None = None) -> int:
+    if not substring:
         return len(text) if start is None else start
     if start is None:
-        return text.rfind(part)
+        return text.rfind(substring)
     if start < 0:
         raise ValueError(f"index out of range: {start}")
-    return -1 if start >= len(text) else text.rfind(part, 0, start + len(part))
+    return -1 if start >= len(text) else text.rfind(substring, 0, start + len(substring))
 
 
 def join(items: list[Any], separator: str = "") -> str:
@@ -85,10 +85,10 @@ def quote(text: str) -> str:
 
 def format_text(text: str, values: list[Any]) -> str:
     """Return the result of CEL's `format` function, which resembles Go's fmt."""
-    parts, used, done = [], 0, 0
+    parts, used, copied_end = [], 0, 0
     for clause in _CLAUSE.finditer(text):
-        parts.append(text[done : clause.start()])
-        done = clause.end()
+        parts.append(text[copied_end : clause.start()])
+        copied_end = clause.end()
         if clause[1] == "%":
             parts.append("%")
             continue
@@ -98,7 +98,7 @@ def format_text(text: str, values: list[Any]) -> str:
             raise ValueError(f"index {used} out of range")
         parts.append(_format_clause(clause[3], None if clause[2] is None else int(clause[2]), values[used]))
         used += 1
-    return "".join([*parts, text[done:]])
+    return "".join([*parts, text[copied_end:]])
 
 
 def _format_clause(verb: str, precision: int | None, value: Any) -> str:
@@ -227,8 +227,8 @@ _SUPERSCRIPTS: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸
 
 
 def _format_seconds(value: datetime.timedelta) -> str:
-    whole, micros = divmod(round(value.total_seconds() * 1_000_000), 1_000_000)
-    return str(whole) if not micros else f"{whole}.{micros:06}".rstrip("0")
+    whole_seconds, micros = divmod(round(value.total_seconds() * 1_000_000), 1_000_000)
+    return str(whole_seconds) if not micros else f"{whole_seconds}.{micros:06}".rstrip("0")
 
 
 def _format_time(value: datetime.datetime) -> str:

@@ -19,14 +19,14 @@ def _find_error(text: str) -> str:
     if not text:
         return "empty url"
     try:
-        parts = urlsplit(text)
-        _ = parts.port
+        url_parts = urlsplit(text)
+        _ = url_parts.port
     except ValueError as error:
         return str(error)
-    if not (text.startswith("/") or (parts.scheme and ":" in text)):
+    if not (text.startswith("/") or (url_parts.scheme and ":" in text)):
         return "invalid URI for request"
-    if match := _NOT_IN_HOST.search(parts.netloc):
+    if match := _NOT_IN_HOST.search(url_parts.netloc):
         return f'invalid character "{match[0]}" in host name'
-    if match := _BAD_ESCAPE.search(parts.path):
-        return f'invalid URL escape "{parts.path[match.start() : match.start() + 3]}"'
-    return "" if _SCHEME.fullmatch(parts.scheme) else "invalid URL"
+    if match := _BAD_ESCAPE.search(url_parts.path):
+        return f'invalid URL escape "{url_parts.path[match.start() : match.start() + 3]}"'
+    return "" if _SCHEME.fullmatch(url_parts.scheme) else "invalid URL"
