@@ -19,7 +19,7 @@ from fairlead.client.http import HttpTransport
 from fairlead.client.transport import NotSent
 from fairlead.server.app import Server
 from fairlead.testing import virtual
-from fairlead.testing.real import RealServer, _free_port
+from fairlead.testing.real import RealServer, _find_free_port
 
 
 class BreakableTransport:
@@ -115,7 +115,7 @@ class ServedProcess:
     """The command `fairlead serve --data` in a process that SIGKILL ends."""
 
     def __init__(self, folder):
-        self.world, self.data, self.port, self.process = World(), folder / "data", _free_port(), None
+        self.world, self.data, self.port, self.process = World(), folder / "data", _find_free_port(), None
 
     def run(self, test):
         async def main():

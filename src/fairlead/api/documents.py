@@ -15,7 +15,7 @@ def parse_all(text: str | bytes) -> list[Any]:
     import yaml
 
     try:
-        return [document for document in yaml.load_all(text, _loader()) if document is not None]
+        return [document for document in yaml.load_all(text, _get_loader()) if document is not None]
     except yaml.YAMLError as error:
         position = getattr(error, "problem_mark", None)
         lines = (
@@ -41,7 +41,7 @@ def parse_one(text: str | bytes) -> Any:
     return documents[0] if documents else None
 
 
-def _loader() -> Any:
+def _get_loader() -> Any:
     import yaml
 
     return getattr(

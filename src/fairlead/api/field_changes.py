@@ -73,7 +73,7 @@ def _compare(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
                 continue
             yield from _compare(f"{path}{format_key(key)}", old.get(key, _ABSENT), new.get(key, _ABSENT))
     elif isinstance(old, list) and isinstance(new, list) and old != new:
-        key = _item_key(old, new)
+        key = _find_item_key(old, new)
         if key is not None:
             before, after = ({item[key]: item for item in items} for items in (old, new))
             changes = [
@@ -101,7 +101,7 @@ def format_item(item: Mapping[str, Any]) -> str | None:
     return next((f"[{key}={item[key]}]" for key in _ITEM_KEYS if key in item), None)
 
 
-def _item_key(old: list[Any], new: list[Any]) -> str | None:
+def _find_item_key(old: list[Any], new: list[Any]) -> str | None:
     """Return a key that identifies every item of both lists, or None."""
     items = old + new
     if not all(isinstance(item, Mapping) for item in items):

@@ -85,7 +85,7 @@ def _format(value: float, lowest_point: int, highest_point: int, form: str) -> s
 
     `form` is the Python format of the exponent, such as "+03d".
     """
-    sign, digits, point = _shortest_digits(value)
+    sign, digits, point = _find_shortest_digits(value)
     if not digits:
         return f"{sign}0"
     if lowest_point < point <= highest_point:
@@ -98,7 +98,7 @@ def _format(value: float, lowest_point: int, highest_point: int, form: str) -> s
     return f"{sign}{digits[0]}{fraction}e{point - 1:{form}}"
 
 
-def _shortest_digits(value: float) -> tuple[str, str, int]:
+def _find_shortest_digits(value: float) -> tuple[str, str, int]:
     """Return (sign, digits, point) of the shortest text for `value`: ("-", "125", 1) means -0.125 × 10^1, so -1.25."""
     text = repr(value)
     sign = "-" if text[0] == "-" else ""

@@ -57,12 +57,12 @@ def describe(record: Record) -> str:
                 f" in {record.object.namespace}" if record.object is not None and record.object.namespace else ""
             )
             kind = record.object.kind if record.object is not None else ""
-            return f"listed {kind}{namespace_suffix} from {_source(record)}: {record.outcome} objects"
+            return f"listed {kind}{namespace_suffix} from {_format_source(record)}: {record.outcome} objects"
         case "read":
             version = f" at version {record.version}" if record.version else ", which does not exist"
-            return f"read {object_text} from {_source(record)}{version}"
+            return f"read {object_text} from {_format_source(record)}{version}"
         case "skipped":
-            return f"skipped {record.verb} of {object_text}{_subresource(record)}: unchanged"
+            return f"skipped {record.verb} of {object_text}{_format_subresource(record)}: unchanged"
         case "written":
             return _describe_write(record, object_text)
         case "ended":
@@ -73,10 +73,10 @@ def describe(record: Record) -> str:
 
 def _describe_write(record: Record, object_text: str) -> str:
     if record.outcome == "unchanged":
-        return f"{record.verb} of {object_text}{_subresource(record)} changed nothing"
+        return f"{record.verb} of {object_text}{_format_subresource(record)} changed nothing"
     action_text = (_PLANNED if record.is_dry_run else _DONE).get(record.outcome)
     if action_text is None:
-        return f"{record.verb} of {object_text}{_subresource(record)} failed: {record.outcome}: {record.message}"
+        return f"{record.verb} of {object_text}{_format_subresource(record)} failed: {record.outcome}: {record.message}"
     if record.outcome == "changed" and record.fields:
         return f"{action_text} {object_text}: {describe_paths(change.path for change in record.fields)}"
     return f"{action_text} {object_text}"
@@ -133,9 +133,9 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds / 60:.0f} min"
 
 
-def _source(record: Record) -> str:
+def _format_source(record: Record) -> str:
     return "the server" if record.source == "live" else "the cache"
 
 
-def _subresource(record: Record) -> str:
+def _format_subresource(record: Record) -> str:
     return f" ({record.subresource})" if record.subresource else ""

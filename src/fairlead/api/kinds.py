@@ -85,7 +85,7 @@ class Kind:
         Raises: PayloadError if this is a built-in kind and one of the fields does not exist in it.
         """
         if self.fields and (unknown := fields.keys() - self.fields - {"metadata"}):
-            raise self._unknown_field(min(unknown))
+            raise self._build_unknown_field_error(min(unknown))
         metadata: dict[str, Any] = {}
         arguments = {"name": name, "namespace": namespace, "labels": labels, "annotations": annotations}
         for key, value in arguments.items():
@@ -93,7 +93,7 @@ class Kind:
                 metadata[key] = dict(value) if isinstance(value, Mapping) else value
         return Object({"apiVersion": self.api_version, "kind": self.kind, "metadata": metadata, **fields})
 
-    def _unknown_field(self, name: str) -> PayloadError:
+    def _build_unknown_field_error(self, name: str) -> PayloadError:
         from fairlead.api.source_locations import caller_location, with_location  # Only an error needs it.
 
         similar = difflib.get_close_matches(name, self.fields, 1)

@@ -57,27 +57,27 @@ def redact_message(message: Any, written: Any) -> Any:
         return [redact_message(item, written) for item in message]
     if not isinstance(message, str):
         return message
-    for value in sorted(_values_sent(written), key=len, reverse=True):
+    for value in sorted(_collect_sent_values(written), key=len, reverse=True):
         # A short value may be a part of a word of the message.
         pattern = re.escape(value) if len(value) > 4 else rf"(?<!\w){re.escape(value)}(?!\w)"
         message = re.sub(pattern, REDACTED, message)
     return message
 
 
-def _values_sent(written: Any) -> set[str]:
+def _collect_sent_values(written: Any) -> set[str]:
     if isinstance(written, list):
         values = [op.get("value") for op in written if isinstance(op, Mapping)]
     else:
         values = (
             [written.get(field_name) for field_name in ("data", "stringData")] if isinstance(written, Mapping) else []
         )
-    return {text for field_name in values for text in _leaves(field_name) if text}
+    return {text for field_name in values for text in _walk_leaves(field_name) if text}
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def _walk_leaves(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping | list):
         for item in value.values() if isinstance(value, Mapping) else value:
-            yield from _leaves(item)
+            yield from _walk_leaves(item)
     elif value is not None:
         yield str(value)
         with contextlib.suppress(binascii.Error, UnicodeDecodeError, ValueError):

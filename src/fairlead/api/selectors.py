@@ -200,7 +200,7 @@ class _Parser:
             if symbol not in ("id", "!"):
                 raise SelectorError(f"found '{literal}', expected: !, identifier, or 'end of string'")
             try:
-                requirements.append(self._requirement())
+                requirements.append(self._parse_requirement())
             except SelectorError as error:
                 raise SelectorError(f"unable to parse requirement: {error}") from None
             symbol, literal = self._take()
@@ -212,7 +212,7 @@ class _Parser:
             if symbol not in ("id", "!"):
                 raise SelectorError(f"found '{literal}', expected: identifier after ','")
 
-    def _requirement(self) -> Requirement:
+    def _parse_requirement(self) -> Requirement:
         symbol, key = self._take()
         negated = symbol == "!"
         if negated:
@@ -227,10 +227,10 @@ class _Parser:
             return Requirement(key, "exists")
         symbol, literal = self._take(values=False)
         if symbol in ("in", "notin"):
-            values = self._values()
+            values = self._parse_values()
             operator = symbol
         elif symbol in ("=", "==", "!=", "<", ">"):
-            values = {self._value()}
+            values = {self._parse_value()}
             operator = "=" if symbol == "==" else symbol
         else:
             raise SelectorError(f"found '{literal}', expected: {', '.join(_OPERATORS)}")
@@ -244,7 +244,7 @@ class _Parser:
                 raise SelectorError(problem)
         return Requirement(key, operator, frozenset(values))
 
-    def _value(self) -> str:
+    def _parse_value(self) -> str:
         if self._peek()[0] in ("end", ","):
             return ""
         symbol, literal = self._take()
@@ -252,7 +252,7 @@ class _Parser:
             raise SelectorError(f"found '{literal}', expected: identifier")
         return literal
 
-    def _values(self) -> set[str]:
+    def _parse_values(self) -> set[str]:
         symbol, literal = self._take()
         if symbol != "(":
             raise SelectorError(f"found '{literal}' expected: '('")
@@ -262,13 +262,13 @@ class _Parser:
             return {""}
         if symbol not in ("id", ","):
             raise SelectorError(f"found '{literal}', expected: ',', ')' or identifier")
-        values = self._identifiers()
+        values = self._parse_identifiers()
         symbol, literal = self._take()
         if symbol != ")":
             raise SelectorError(f"found '{literal}', expected: ')'")
         return values
 
-    def _identifiers(self) -> set[str]:
+    def _parse_identifiers(self) -> set[str]:
         values: set[str] = set()
         while True:
             symbol, literal = self._take()

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 def rfc3339(seconds: float) -> str:
     """Format seconds since the epoch as a metav1.Time, in whole seconds."""
-    return _second(int(seconds))
+    return _format_second(int(seconds))
 
 
 @functools.lru_cache(64)
-def _second(seconds: int) -> str:
+def _format_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

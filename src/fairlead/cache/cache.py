@@ -53,7 +53,7 @@ class CacheReader:
     def get_snapshot(self, name: str, namespace: str | None = None) -> Snapshot | None:
         """Return the cached object undecoded, for callers that need only its version or its owners, or None."""
         namespace = namespace if self.kind.namespaced else None
-        for informer in self._informers_of(namespace):
+        for informer in self._get_informers(namespace):
             return informer.get(name, namespace)
         return None
 
@@ -83,7 +83,7 @@ class CacheReader:
 
     def includes_namespace(self, namespace: str) -> bool:
         """Return whether this reader covers the objects of that namespace."""
-        return any(self._informers_of(namespace))
+        return any(self._get_informers(namespace))
 
     def subscribe(self, handler: Handler) -> None:
         """Call `handler` with each change, after reads show the change. The changes of one object are in order.
@@ -111,7 +111,7 @@ class CacheReader:
 
     async def wait_until(self, resource_version: str, namespace: str | None = None) -> None:
         """Wait until the watch has reported all changes up to that version. See `Informer.wait_until` for the cost."""
-        for informer in self._informers_of(namespace):
+        for informer in self._get_informers(namespace):
             await informer.wait_until(resource_version)
 
     def health(self) -> list[WatchHealth]:
@@ -121,13 +121,13 @@ class CacheReader:
     def list(self, namespace: str | None = None, *, labels: str | None = None) -> list[Object]:
         """Return the cached objects that match the label selector, in one namespace or in all."""
         namespace = namespace if self.kind.namespaced else None
-        objects = _decode(informer.list(namespace) for informer in self._informers_of(namespace))
+        objects = _decode(informer.list(namespace) for informer in self._get_informers(namespace))
         if not labels:
             return objects
         selector = selectors.parse_labels(labels)
         return [obj for obj in objects if selector.matches(obj.labels)]
 
-    def _informers_of(self, namespace: str | None) -> Iterator[Informer]:
+    def _get_informers(self, namespace: str | None) -> Iterator[Informer]:
         for informer in self._informers:
             if namespace is None or informer.scope.includes_namespace(namespace):
                 yield informer

@@ -42,12 +42,12 @@ async def find_differences(informer: Informer, client: Client) -> list[str]:
         return [
             f"{scope} at version {version}: {'/'.join(filter(None, key))} {difference}"
             for key in sorted(cached.keys() | listed.keys())
-            if (difference := _difference(informer, cached.get(key), listed.get(key)))
+            if (difference := _describe_difference(informer, cached.get(key), listed.get(key)))
         ]
     return [f"{scope}: {reason}"]
 
 
-def _difference(informer: Informer, cached: CacheEntry | None, listed: CacheEntry | None) -> str:
+def _describe_difference(informer: Informer, cached: CacheEntry | None, listed: CacheEntry | None) -> str:
     if cached is None:
         return "is on the server and not in the cache"
     if listed is None:

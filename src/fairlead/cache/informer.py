@@ -176,13 +176,13 @@ class Informer:
 
     def indexed(self, name: str, value: str) -> Iterator[Snapshot]:
         """Yield the objects for which the index function `name` returned `value`. Raises LookupError."""
-        return self._indexed(self.store.get_index(name), value)
+        return self._find_indexed(self.store.get_index(name), value)
 
     def owned_by(self, uid: str, exclude: Container[ObjectKey] = ()) -> Iterator[Snapshot]:
         """Yield the objects that have an ownerReference with that uid, except those with a key in `exclude`."""
-        return self._indexed(self.store.ensure_index("", indexes.owner_uids), uid, exclude)
+        return self._find_indexed(self.store.ensure_index("", indexes.owner_uids), uid, exclude)
 
-    def _indexed(self, index: indexes.Index, value: str, exclude: Container[ObjectKey] = ()) -> Iterator[Snapshot]:
+    def _find_indexed(self, index: indexes.Index, value: str, exclude: Container[ObjectKey] = ()) -> Iterator[Snapshot]:
         keys = (key for key in index.keys(value) if key not in exclude)
         stored = ((key, entry) for key in keys if (entry := self.store.get(key)) is not None)
         own_keys = (key for key in self.overlay.find_indexed(index.function, value) if key not in exclude)

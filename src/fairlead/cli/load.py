@@ -25,7 +25,7 @@ class OperatorNotFound(UserError):
 
 def load(target: str) -> Operator:
     """Return the Operator that a file, a module (`package.module`) or a directory (with controller.py) defines."""
-    operators = {id(value): value for value in vars(_module(target)).values() if isinstance(value, Operator)}
+    operators = {id(value): value for value in vars(_load_module(target)).values() if isinstance(value, Operator)}
     if not operators:
         raise OperatorNotFound(f"{target} defines no operator: add a line such as op = fairlead.Operator('greeter')")
     if len(operators) > 1:
@@ -57,15 +57,15 @@ def directory_of(target: str) -> Path | None:
     return Path(module.__file__).resolve().parent if module is not None and module.__file__ else None
 
 
-def _module(target: str) -> ModuleType:
+def _load_module(target: str) -> ModuleType:
     path = Path(target)
     if path.is_dir():
         path = path / CONVENTIONAL_FILE
         if not path.is_file():
-            raise OperatorNotFound(_missing_file(target))
+            raise OperatorNotFound(_describe_missing_file(target))
     try:
         if path.is_file():
-            return _from_file(path.resolve())
+            return _load_file(path.resolve())
         if path.suffix == ".py" or "/" in target:
             raise OperatorNotFound(f"there is no file {target}")
         sys.path.insert(0, str(Path.cwd()))
@@ -81,10 +81,12 @@ def _module(target: str) -> ModuleType:
             raise OperatorNotFound(f"there is neither a file nor a module {target}") from error
         raise OperatorNotFound(f"{target} imports {error.name}, which is not installed: pip install it") from error
     except Exception as error:
-        raise OperatorNotFound(f"{target} cannot be loaded: {_where(error)}{type(error).__name__}: {error}") from error
+        raise OperatorNotFound(
+            f"{target} cannot be loaded: {_format_error_location(error)}{type(error).__name__}: {error}"
+        ) from error
 
 
-def _missing_file(target: str) -> str:
+def _describe_missing_file(target: str) -> str:
     if (Path(target) / "operator.py").is_file():
         return (
             f"{target} has an operator.py, a name that shadows Python's own module: "
@@ -93,7 +95,7 @@ def _missing_file(target: str) -> str:
     return f"{target} has no {CONVENTIONAL_FILE}: name the file that defines the operator"
 
 
-def _from_file(path: Path) -> ModuleType:
+def _load_file(path: Path) -> ModuleType:
     # A file in a package is imported as part of that package, so that its relative imports work.
     names, directory = [path.stem], path.parent
     while (directory / "__init__.py").is_file():
@@ -112,7 +114,7 @@ def _from_file(path: Path) -> ModuleType:
     return module
 
 
-def _where(error: Exception) -> str:
+def _format_error_location(error: Exception) -> str:
     if isinstance(error, SyntaxError):
         return ""  # Its message has the place already.
     frames = list(traceback.walk_tb(error.__traceback__))

@@ -72,19 +72,19 @@ class _Parsed(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
 
 
-def _upstream(text: str) -> tuple[str, str]:
+def _parse_upstream(text: str) -> tuple[str, str]:
     name, equals, context = text.partition("=")
     if not equals or not name or not context:
         raise ValueError(f"{text!r} is not NAME=CONTEXT: write for example project-a=prod-a")
     return name, context
 
 
-def _options(command: Callable[..., None]) -> Callable[..., None]:
+def _add_options(command: Callable[..., None]) -> Callable[..., None]:
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     for option in reversed([
         click.option("--kubeconfig", type=file, help="Default: $KUBECONFIG, ~/.kube/config."),
         click.option("--downstream", required=True, metavar="CONTEXT", help="The cluster with the copies."),
-        click.option("--upstream", "upstreams", multiple=True, type=_Parsed("NAME=CONTEXT", _upstream),
+        click.option("--upstream", "upstreams", multiple=True, type=_Parsed("NAME=CONTEXT", _parse_upstream),
                      metavar="NAME=CONTEXT", help="A cluster with originals, under its name in the labels of "
                      "the copies. Repeat for more."),
         click.option("--rules", "rules_file", type=file, help="Rules in YAML or Python. Default: HTTPRoutes without a "
@@ -117,7 +117,7 @@ def command() -> None:
 
 
 @command.command("plan", short_help="Print what would be deleted, and why. Deletes nothing.")
-@_options
+@_add_options
 @click.option("-o", "output", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), help="Write the plan "
               "as JSON, for apply; - is standard output.")  # fmt: skip
 def plan_command(output: Path | None, **arguments: Any) -> None:
@@ -150,7 +150,7 @@ def plan_command(output: Path | None, **arguments: Any) -> None:
 
 @command.command("apply", short_help="Delete the orphans of a plan that are still orphans.")
 @click.argument("plan_file", metavar="PLAN", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@_options
+@_add_options
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def apply_command(plan_file: Path, yes: bool, **arguments: Any) -> None:
     """Delete the orphans of a plan. Each object is judged again, live, just before its deletion.
@@ -164,7 +164,7 @@ def apply_command(plan_file: Path, yes: bool, **arguments: Any) -> None:
 
 
 @command.command("watch", short_help="Collect orphans continuously, until interrupted.")
-@_options
+@_add_options
 @click.option("-n", "--namespace", help="Of the ConfigMap and the lease. Default: the context's namespace.")
 @click.option("--leader-elect/--no-leader-elect", "elect", default=True, show_default=True, help="Work only while "
               "holding the lease.")  # fmt: skip
@@ -272,19 +272,19 @@ async def _run(options: OrphanOptions) -> AsyncIterator[_Run]:
     world = World()
     async with _connect(options, world) as (fleet, _, _):
         uid = await fleet.downstream.uid()
-        store = EvidenceFile(options.evidence or _state() / f"orphans-{uid}.json")
+        store = EvidenceFile(options.evidence or _get_state_folder() / f"orphans-{uid}.json")
         with store.locked():
             evidence = Evidence(world, uid)
             await store.load(evidence)
-            yield _Run(options, world, fleet, evidence, store, DeletionJournalFile(_journal(store.path)))
+            yield _Run(options, world, fleet, evidence, store, DeletionJournalFile(_get_journal_path(store.path)))
 
 
-def _state() -> Path:
+def _get_state_folder() -> Path:
     """Return the folder for state files, $XDG_STATE_HOME/fairlead or ~/.local/state/fairlead."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "fairlead"
 
 
-def _journal(evidence: Path) -> Path:
+def _get_journal_path(evidence: Path) -> Path:
     return evidence.with_name(f"{evidence.name.removesuffix('.json')}.journal")
 
 
@@ -369,7 +369,9 @@ async def _watch(options: OrphanOptions, namespace: str | None, elect: bool, hea
                 if options.evidence
                 else EvidenceConfigMap(view.unguarded, lease_namespace)
             )
-            journal = DeletionJournalFile(_journal(options.evidence or _state() / f"orphans-{uid}.json"))
+            journal = DeletionJournalFile(
+                _get_journal_path(options.evidence or _get_state_folder() / f"orphans-{uid}.json")
+            )
             return Collector(ours, options.rules, world, store, journal, grace=options.grace, cap=options.cap)
 
         with EvidenceFile(options.evidence).locked() if options.evidence else contextlib.nullcontext():

@@ -78,7 +78,7 @@ class Target:
     has_default_namespace: bool = False  # whether the namespace is the context's, because the user named none
 
 
-def _options(command: Callable[..., None]) -> Callable[..., None]:
+def _add_options(command: Callable[..., None]) -> Callable[..., None]:
     file = click.Path(exists=True, dir_okay=False, path_type=Path)
     decorators: list[Callable[..., Any]] = [
         click.option("-n", "--namespace", "namespaces", multiple=True, help="Watch this namespace only (repeat for "
@@ -120,7 +120,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command()
 @click.argument("target", metavar="FILE|MODULE|DIRECTORY")
-@_options
+@_add_options
 def run(target: str, **options: Any) -> None:
     """Run the operator that a file, a module or a directory (its controller.py) defines.
 
@@ -149,7 +149,7 @@ def run_as_script(operator: Operator) -> None:
     file = getattr(sys.modules["__main__"], "__file__", None) or operator.name
 
     @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-    @_options
+    @_add_options
     def main(**options: Any) -> None:
         load_operator = (lambda: load(file)) if options["dev"] else (lambda: operator)
         _main(load_operator, file, **options)
@@ -232,7 +232,7 @@ async def _run(
     watchdog.seconds = operator.shutdown_timeout if shutdown_timeout is None else shutdown_timeout
     operator.resolve_settings(settings)  # A wrong value is reported before a server starts.
     objects = [obj for path in files for obj in manifests.read_objects(path)]
-    crds = [obj for path in _crd_files(target) for obj in manifests.read_objects(path)] if embedded else []
+    crds = [obj for path in _find_crd_files(target) for obj in manifests.read_objects(path)] if embedded else []
     diff = _create_diff() if dry_run else None
     subscribers: list[Callable[[Running], object]] = []
     if diff is not None:
@@ -261,9 +261,9 @@ async def _run(
                 if embedded:
                     from fairlead.cli.embedded import prepare
 
-                    await prepare(place.transport, world, _declared_kinds(operator), [*crds, *objects])
+                    await prepare(place.transport, world, _list_declared_kinds(operator), [*crds, *objects])
                     for name, transport in place.clusters.items():
-                        await prepare(transport, world, _declared_kinds(operator, name), crds)
+                        await prepare(transport, world, _list_declared_kinds(operator, name), crds)
                 elif not place.in_cluster:
                     # A person may have named the wrong cluster. In a pod the operator waits for its server instead.
                     await _check_reachable(place, world)
@@ -307,14 +307,14 @@ def _create_diff() -> "DryRunDiff":
     return DryRunDiff()
 
 
-def _crd_files(target: str) -> list[Path]:
+def _find_crd_files(target: str) -> list[Path]:
     """Return the manifests in the directory `crds` beside the operator."""
     directory = directory_of(target)
     files = (directory / "crds").glob("*") if directory is not None else ()
     return sorted(path for path in files if path.suffix in (".yaml", ".yml", ".json"))
 
 
-def _declared_kinds(operator: Operator, cluster: str = HOME) -> list[Kind]:
+def _list_declared_kinds(operator: Operator, cluster: str = HOME) -> list[Kind]:
     """Return the kinds that the operator's controllers and indexes use in a cluster, without duplicates."""
     controllers = operator.controllers.values()
     kinds = [
@@ -412,7 +412,7 @@ async def _check_scopes(operator: Operator, place: Target, world: World) -> None
             return kind.namespaced
 
     try:
-        kinds = {kind.key: await is_namespaced(kind) for kind in _declared_kinds(operator)}
+        kinds = {kind.key: await is_namespaced(kind) for kind in _list_declared_kinds(operator)}
     except (ApiError, OSError):
         if place.in_cluster:
             return
@@ -429,7 +429,7 @@ async def _check_scopes(operator: Operator, place: Target, world: World) -> None
 
 async def _reconcile_once(operator: Operator, place: Target, world: World, options: Options) -> int:
     client = Client(place.transport, world)
-    for kind in _declared_kinds(operator):
+    for kind in _list_declared_kinds(operator):
         await client.resolve(kind)  # Without this check the operator would wait for a kind that is not served.
     options["tries"] = MAX_TRIES
     async with operator.running(place.transport, world, **options) as running:

@@ -17,7 +17,7 @@ def settings_options(command: Command) -> Command:
     for name, setting in reversed([*SETTINGS.items(), *RUN_SETTINGS.items()]):
         per_controller = name in SETTINGS
         option = click.option(
-            _option(name),
+            _format_option(name),
             multiple=per_controller,
             metavar="[CONTROLLER=]NUMBER" if per_controller else "NUMBER",
             callback=partial(_parse_pairs if per_controller else _parse_value, name),
@@ -59,10 +59,10 @@ def collect_settings(options: dict[str, Any]) -> dict[str, dict[str, float]]:
             values = settings.setdefault(controller, {})
             if name in values:
                 controllers_text = f"controller {controller}" if controller else "all controllers"
-                raise click.UsageError(f"{_option(name)} is set twice for {controllers_text}: set it once")
+                raise click.UsageError(f"{_format_option(name)} is set twice for {controllers_text}: set it once")
             values[name] = value
     return settings
 
 
-def _option(setting: str) -> str:
+def _format_option(setting: str) -> str:
     return f"--{setting.replace('_', '-')}"

@@ -74,10 +74,10 @@ def _get(url: str, query: dict[str, str]) -> bytes:
         connection.close()
     if response.status == 200:
         return body
-    raise UserError(_error_message(url, response.status, body))
+    raise UserError(_format_error_message(url, response.status, body))
 
 
-def _error_message(url: str, status: int, body: bytes) -> str:
+def _format_error_message(url: str, status: int, body: bytes) -> str:
     try:
         answer = json.loads(body)
     except ValueError:

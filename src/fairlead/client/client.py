@@ -183,7 +183,7 @@ class Client:
         try:
             page = await self._exchange.send(ApiRequest("GET", kind.path(namespace), query, accept), decode)
         except NotFound as error:
-            raise self._not_served(kind, error) from None
+            raise self._to_not_served(kind, error) from None
         # bytes() copies, because a Raw would keep the whole page in memory as long as one of its items.
         items = [bytes(item) for item in page.items or ()]
         return RawList(items, page.metadata.resource_version, page.metadata.continue_ or None)
@@ -318,7 +318,7 @@ class Client:
         try:
             stream = await self._exchange.open_stream(ApiRequest("GET", kind.path(namespace), query, accept))
         except NotFound as error:
-            raise self._not_served(kind, error) from None
+            raise self._to_not_served(kind, error) from None
         try:
             yield Watch(stream, silence)
         finally:
@@ -374,12 +374,12 @@ class Client:
     ) -> Exception:
         """Return the error for a 404: NotFound only if the answer names the requested object."""
         if not error.details.get("name"):
-            return error if subresource else self._not_served(kind, error)
+            return error if subresource else self._to_not_served(kind, error)
         if answers.names_object(error, kind, namespace, name):
             return error
         return answers.of_another_object(error, kind, name)
 
-    def _not_served(self, kind: Kind, error: NotFound) -> Exception:
+    def _to_not_served(self, kind: Kind, error: NotFound) -> Exception:
         """Return NotServed if a 404 response names no object, which means that the CRD was deleted; else `error`."""
         if error.details.get("name"):
             return error

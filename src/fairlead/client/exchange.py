@@ -96,7 +96,7 @@ class Exchange:
         try:
             return response.status, decode(response.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            failure = self._error_for(request, _unexpected(request, response, error))
+            failure = self._build_error(request, _build_unexpected_error(request, response, error))
         raise failure
 
     async def _send_with_retries(self, request: ApiRequest) -> Response:
@@ -118,7 +118,7 @@ class Exchange:
                 failure = parse_error(response)
                 wait = self._retry_delay(request, failure, attempt)
                 if wait is None:
-                    raise self._error_for(request, failure)
+                    raise self._build_error(request, failure)
             attempt += 1
             await asyncio.sleep(wait)
 
@@ -127,7 +127,7 @@ class Exchange:
         started = self._world.clock.monotonic()
         code = "<error>"
         try:
-            stream = await self._transport.stream(self._http_request(request))
+            stream = await self._transport.stream(self._build_http_request(request))
             code = str(stream.status)
         finally:
             self._report(request, code, started)
@@ -146,23 +146,23 @@ class Exchange:
         started = self._world.clock.monotonic()
         code = "<error>"
         try:
-            response = await self._transport.request(self._http_request(request))
+            response = await self._transport.request(self._build_http_request(request))
             code = str(response.status)
             return response
         except NotSent:
             raise
         except Exception as error:  # any error: only NotSent guarantees that nothing happened
             if request.writes:
-                raise _unknown_outcome(request, str(error) or type(error).__name__) from error
+                raise _build_unknown_outcome(request, str(error) or type(error).__name__) from error
             raise
         except asyncio.CancelledError as error:
             if request.writes:
-                raise error from _unknown_outcome(request, "cancelled")
+                raise error from _build_unknown_outcome(request, "cancelled")
             raise
         finally:
             self._report(request, code, started)
 
-    def _http_request(self, request: ApiRequest) -> HttpRequest:
+    def _build_http_request(self, request: ApiRequest) -> HttpRequest:
         headers = {"Accept": request.accept, "User-Agent": self._user_agent}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
@@ -185,10 +185,10 @@ class Exchange:
             )  # jitter spreads clients that were rejected together
         return None
 
-    def _error_for(self, request: ApiRequest, failure: ApiError) -> Exception:
+    def _build_error(self, request: ApiRequest, failure: ApiError) -> Exception:
         if not request.writes or not _may_have_happened(failure):
             return failure
-        unknown = _unknown_outcome(request, failure.message)
+        unknown = _build_unknown_outcome(request, failure.message)
         unknown.__cause__ = failure
         return unknown
 
@@ -222,7 +222,7 @@ def parse_error(response: Response | _ErrorResponse) -> ApiError:
     return ApiError.of(status, response.status)
 
 
-def _unexpected(request: ApiRequest, response: Response, cause: Exception) -> ApiError:
+def _build_unexpected_error(request: ApiRequest, response: Response, cause: Exception) -> ApiError:
     """Return the error for a success that is not the requested object or list."""
     is_secret = "/secrets" in request.path  # A broken answer may still contain the values.
     text = "(not shown)" if is_secret else printable(response.body[:200].decode(errors="replace")).strip()
@@ -251,7 +251,7 @@ def _may_have_happened(failure: ApiError) -> bool:
     return 200 <= failure.code < 300 or (failure.code == 500 and not failure.status.get("reason") and is_storage_error)
 
 
-def _unknown_outcome(request: ApiRequest, cause: str) -> UnknownOutcome:
+def _build_unknown_outcome(request: ApiRequest, cause: str) -> UnknownOutcome:
     return UnknownOutcome(
         f"{request.method} {request.path}: the answer was lost ({cause}), so it may or may not have happened"
     )

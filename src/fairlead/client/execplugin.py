@@ -101,7 +101,7 @@ class ExecCredentials:
         program = shutil.which(plugin.command, path=self._env.get("PATH"))
         if program is None:
             hint = f": {plugin.install_hint}" if plugin.install_hint else ""
-            raise self._failed("is not installed, or not in PATH" + hint)
+            raise self._build_error("is not installed, or not in PATH" + hint)
         spec: dict[str, Any] = {"interactive": False}
         if plugin.info is not None:
             spec["cluster"] = plugin.info
@@ -118,12 +118,12 @@ class ExecCredentials:
                 start_new_session=True,  # its child processes end with it, and none has a terminal
             )
         except OSError as error:
-            raise self._failed(f"does not start ({error.strerror})") from error
+            raise self._build_error(f"does not start ({error.strerror})") from error
         try:
             async with asyncio.timeout(TIME_LIMIT):
                 output, error_output = await process.communicate()
         except TimeoutError:
-            raise self._failed(
+            raise self._build_error(
                 f"did not answer within {TIME_LIMIT:g} s: run it by hand, it may be waiting for a log-in"
             ) from None
         finally:
@@ -133,35 +133,39 @@ class ExecCredentials:
                 await process.wait()
         if process.returncode != 0:
             message = " ".join(printable(error_output.decode(errors="replace")).split())[-300:]
-            raise self._failed(f"ended with {process.returncode}: {message or 'no error output'}")
+            raise self._build_error(f"ended with {process.returncode}: {message or 'no error output'}")
         return output
 
     def _read(self, output: bytes) -> tuple[Identity, float | None]:
         try:
             answer = _decode(output)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._failed(
+            raise self._build_error(
                 "did not print an ExecCredential as JSON: run it by hand to see what it prints"
             ) from error
         status = answer.status
         if answer.kind != "ExecCredential" or status is None:
-            raise self._failed("did not print an ExecCredential with a status: run it by hand to see what it prints")
+            raise self._build_error(
+                "did not print an ExecCredential with a status: run it by hand to see what it prints"
+            )
         if answer.api_version != self._plugin.api_version:
-            raise self._failed(
+            raise self._build_error(
                 f"answered in {printable(answer.api_version)!r} although the kubeconfig says "
                 f"{self._plugin.api_version}: make them agree"
             )
         if bool(status.client_certificate_data) != bool(status.client_key_data):
-            raise self._failed("gave a certificate without its key, or the reverse: it must give both")
+            raise self._build_error("gave a certificate without its key, or the reverse: it must give both")
         if not status.token and not status.client_certificate_data:
-            raise self._failed("gave neither a token nor a certificate: are you logged in?")
+            raise self._build_error("gave neither a token nor a certificate: are you logged in?")
         if status.token and not (status.token.isascii() and status.token.isprintable()):
-            raise self._failed("gave a token that cannot be sent: it contains line breaks or other control characters")
+            raise self._build_error(
+                "gave a token that cannot be sent: it contains line breaks or other control characters"
+            )
         try:
             end = status.expiration_timestamp
             expires = times.parse(end) - MARGIN if end else None
         except ValueError as error:
-            raise self._failed("gave an expirationTimestamp that is not RFC 3339") from error
+            raise self._build_error("gave an expirationTimestamp that is not RFC 3339") from error
         certificate, key = status.client_certificate_data, status.client_key_data
         identity = Identity(
             f"Bearer {status.token}" if status.token else None,
@@ -170,5 +174,5 @@ class ExecCredentials:
         )
         return identity, expires
 
-    def _failed(self, problem: str) -> CredentialsError:
+    def _build_error(self, problem: str) -> CredentialsError:
         return CredentialsError(f"the credential plugin {self._plugin.command!r} {problem}")

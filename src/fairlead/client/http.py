@@ -100,7 +100,7 @@ class HttpTransport:
         self._closed = False
 
     async def request(self, request: HttpRequest) -> HttpResponse:
-        deadline = _deadline(request.timeout)
+        deadline = _compute_deadline(request.timeout)
         identity = await self._identity(deadline)
         try:
             async with asyncio.timeout_at(deadline):
@@ -114,7 +114,7 @@ class HttpTransport:
         return HttpResponse(response.status, response.headers, content, response.headers.getall("Warning", []))
 
     async def stream(self, request: HttpRequest) -> HttpStream:
-        deadline = _deadline(request.timeout)
+        deadline = _compute_deadline(request.timeout)
         identity = await self._identity(deadline)
         try:
             async with asyncio.timeout_at(deadline):
@@ -147,7 +147,7 @@ class HttpTransport:
         return identity
 
     async def _send(self, identity: Identity, request: HttpRequest) -> aiohttp.ClientResponse:
-        context = self._tls_context_for(identity)
+        context = self._get_tls_context(identity)
         headers = CIMultiDict(request.headers or {})
         headers.extend(identity.impersonate)
         if identity.authorization:
@@ -198,7 +198,7 @@ class HttpTransport:
             )
         return self._session
 
-    def _tls_context_for(self, identity: Identity) -> ssl.SSLContext | None:
+    def _get_tls_context(self, identity: Identity) -> ssl.SSLContext | None:
         """Return the TLS context for these credentials, from a cache unless the client certificate changed."""
         if not self._tls:
             return None
@@ -232,7 +232,7 @@ def tls_context(cluster: Cluster, identity: Identity) -> ssl.SSLContext:
             key.touch(0o600)
             key.write_bytes(identity.key or b"")
             try:
-                context.load_cert_chain(certificate, key, password=_no_password)
+                context.load_cert_chain(certificate, key, password=_reject_password_prompt)
             except (ssl.SSLError, ValueError) as error:
                 raise CredentialsError(
                     f"the client certificate for {cluster.server} and its key do not load ({error}): they must be PEM, "
@@ -255,11 +255,11 @@ async def _read_body(response: aiohttp.ClientResponse) -> bytes:
     return b"".join(chunks)
 
 
-def _deadline(timeout: float | None) -> float | None:
+def _compute_deadline(timeout: float | None) -> float | None:
     return None if timeout is None else asyncio.get_running_loop().time() + timeout
 
 
-def _no_password() -> str:
+def _reject_password_prompt() -> str:
     raise ValueError("the key has a password")
 
 

@@ -35,12 +35,12 @@ def load(world: World, env: Mapping[str, str]) -> Access:
         "in-cluster",
         Cluster(server, ca),
         TokenFileCredentials(MOUNT / "token", world),
-        _namespace(env),
+        _read_namespace(env),
         in_cluster=True,
     )
 
 
-def _namespace(env: Mapping[str, str]) -> str:
+def _read_namespace(env: Mapping[str, str]) -> str:
     if namespace := env.get("POD_NAMESPACE"):
         return namespace
     try:

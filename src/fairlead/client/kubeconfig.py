@@ -41,12 +41,12 @@ def load(
     current-context is used. Raises AccessError.
     """
     config = _Config(world, env)
-    for file in _files(path, env):
+    for file in _list_files(path, env):
         config.add(file)
     return config.access(context)
 
 
-def _files(path: Path | None, env: Mapping[str, str]) -> Iterator[Path]:
+def _list_files(path: Path | None, env: Mapping[str, str]) -> Iterator[Path]:
     if path is not None:
         candidates, remedy = [path.expanduser()], "check the path"
     elif listed := env.get("KUBECONFIG"):
@@ -173,17 +173,17 @@ class _Config:
                 or "none"
             )
             raise AccessError(f"{file_names}: there is no context {name!r}: choose one of these: {context_names}")
-        cluster = self._cluster(self._referenced(context_entry, "cluster"))
+        cluster = self._read_cluster(self._get_referenced_entry(context_entry, "cluster"))
         user = (
-            self._referenced(context_entry, "user")
+            self._get_referenced_entry(context_entry, "user")
             if context_entry.text("user")
             else _KubeconfigEntry("user", "", {}, context_entry.file)
         )
         return Access(
-            name, cluster, self._credentials(user, context_entry), context_entry.text("namespace") or "default"
+            name, cluster, self._read_credentials(user, context_entry), context_entry.text("namespace") or "default"
         )
 
-    def _referenced(self, context: _KubeconfigEntry, section: str) -> _KubeconfigEntry:
+    def _get_referenced_entry(self, context: _KubeconfigEntry, section: str) -> _KubeconfigEntry:
         name = context.text(section)
         entry = self._entries.get((section, name))
         if entry is None:
@@ -192,7 +192,7 @@ class _Config:
             )
         return entry
 
-    def _cluster(self, entry: _KubeconfigEntry) -> Cluster:
+    def _read_cluster(self, entry: _KubeconfigEntry) -> Cluster:
         server = entry.text("server")
         url = urlsplit(server)
         if "@" in url.netloc:
@@ -209,14 +209,14 @@ class _Config:
             raise entry.invalid(f"proxy-url has {scheme}", "use an http:// or https:// proxy; others are not supported")
         return Cluster(server, ca, insecure, entry.text("tls-server-name") or None, proxy or None)
 
-    def _credentials(self, user: _KubeconfigEntry, context: _KubeconfigEntry) -> Credentials:
+    def _read_credentials(self, user: _KubeconfigEntry, context: _KubeconfigEntry) -> Credentials:
         if "auth-provider" in user.body:
             raise user.invalid("auth-provider is no longer supported, also not by kubectl", "use an exec plugin")
-        credentials = self._with_certificate(user, self._bearer(user, context))
-        headers = tuple(_impersonation(user))
+        credentials = self._add_certificate(user, self._read_bearer_credentials(user, context))
+        headers = tuple(_read_impersonation_headers(user))
         return ImpersonatingCredentials(credentials, headers) if headers else credentials
 
-    def _bearer(self, user: _KubeconfigEntry, context: _KubeconfigEntry) -> Credentials:
+    def _read_bearer_credentials(self, user: _KubeconfigEntry, context: _KubeconfigEntry) -> Credentials:
         if path := user.path("tokenFile"):
             return TokenFileCredentials(path, self._world)
         if token := user.text("token"):
@@ -229,12 +229,14 @@ class _Config:
             basic = base64.b64encode(f"{name}:{user.text('password')}".encode()).decode()
             return StaticCredentials(Identity(authorization=f"Basic {basic}"))
         if "exec" in user.body:
-            return ExecCredentials(_plugin(user, self._referenced(context, "cluster")), self._world, self._env)
+            return ExecCredentials(
+                _read_plugin(user, self._get_referenced_entry(context, "cluster")), self._world, self._env
+            )
         return StaticCredentials()
 
-    def _with_certificate(self, user: _KubeconfigEntry, inner: Credentials) -> Credentials:
-        certificate = self._source(user, "client-certificate")
-        key = self._source(user, "client-key")
+    def _add_certificate(self, user: _KubeconfigEntry, inner: Credentials) -> Credentials:
+        certificate = self._get_data_source(user, "client-certificate")
+        key = self._get_data_source(user, "client-key")
         if certificate is None and key is None:
             return inner
         if certificate is None or key is None:
@@ -242,14 +244,14 @@ class _Config:
             raise user.invalid(f"has no {missing} to go with the other", f"add {missing} or {missing}-data")
         return CertificateCredentials(inner, certificate, key)
 
-    def _source(self, user: _KubeconfigEntry, key: str) -> Callable[[], bytes] | None:
+    def _get_data_source(self, user: _KubeconfigEntry, key: str) -> Callable[[], bytes] | None:
         data, path = user.data(key), user.path(key)
         if path is not None and not user.text(f"{key}-data"):
             return RotatedFile(path, self._world).read
         return None if data is None else lambda: data
 
 
-def _plugin(user: _KubeconfigEntry, cluster: _KubeconfigEntry) -> ExecPlugin:
+def _read_plugin(user: _KubeconfigEntry, cluster: _KubeconfigEntry) -> ExecPlugin:
     entry = user.mapping("exec")
     api_version, command = entry.text("apiVersion"), entry.text("command")
     if api_version not in VERSIONS:
@@ -275,11 +277,11 @@ def _plugin(user: _KubeconfigEntry, cluster: _KubeconfigEntry) -> ExecPlugin:
         tuple(args),
         tuple((v["name"], str(v.get("value") or "")) for v in env),
         entry.text("installHint"),
-        _cluster_info(cluster) if entry.flag("provideClusterInfo") else None,
+        _build_cluster_info(cluster) if entry.flag("provideClusterInfo") else None,
     )
 
 
-def _cluster_info(cluster: _KubeconfigEntry) -> dict[str, Any]:
+def _build_cluster_info(cluster: _KubeconfigEntry) -> dict[str, Any]:
     """Return the cluster as the JSON that an exec plugin gets (`provideClusterInfo`)."""
     info = {key: cluster.body[key] for key in _CLUSTER_INFO_FIELDS if cluster.body.get(key)}
     if ca := cluster.data("certificate-authority"):
@@ -290,7 +292,7 @@ def _cluster_info(cluster: _KubeconfigEntry) -> dict[str, Any]:
     return info
 
 
-def _impersonation(user: _KubeconfigEntry) -> Iterator[tuple[str, str]]:
+def _read_impersonation_headers(user: _KubeconfigEntry) -> Iterator[tuple[str, str]]:
     headers = [("Impersonate-User", user.text("as")), ("Impersonate-Uid", user.text("as-uid"))]
     headers += [("Impersonate-Group", group) for group in user.items("as-groups")]
     extra = user.mapping("as-user-extra")

@@ -62,11 +62,11 @@ def diff_lines(fields: Iterable[FieldChange]) -> list[str]:
         for path, old, new in fields
         for sign, value in (("-", old), ("+", new))
         if value is not None
-        for line in _field_lines(path, value)
+        for line in _format_field_lines(path, value)
     ]
 
 
-def _field_lines(path: str, value: Any) -> list[str]:
+def _format_field_lines(path: str, value: Any) -> list[str]:
     text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=10_000).removesuffix("\n...\n").rstrip("\n")
     if isinstance(value, dict | list) and value:
         return [f"{path}:", *(f"  {line}" for line in text.split("\n"))]

@@ -57,7 +57,7 @@ def render(results: Mapping[str, tuple[int, Mapping[Any, Any]]]) -> str:
     ]
     for system, (scale, outcomes) in results.items():
         html_parts.append(f"<h2>{escape(system)}, {scale} object{'s' if scale > 1 else ''}</h2>")
-        html_parts.append(_table({str(variant): outcome.to_json() for variant, outcome in outcomes.items()}))
+        html_parts.append(_render_table({str(variant): outcome.to_json() for variant, outcome in outcomes.items()}))
         end = max(
             (record.time for outcome in outcomes.values() for record in outcome.records if _is_drawn(record)),
             default=1.0,
@@ -78,24 +78,24 @@ def render(results: Mapping[str, tuple[int, Mapping[Any, Any]]]) -> str:
 def timeline(records: Sequence[Record], finish_times: Sequence[float], end: float) -> str:
     """Return an SVG timeline with a row for finished objects, and rows for the reconciles and writes of each actor."""
     drawn_records = [record for record in records if _is_drawn(record)]
-    lanes = sorted({_lane(record) for record in drawn_records}, key=lambda lane: (lane[0], not lane[1]))
+    lanes = sorted({_get_lane(record) for record in drawn_records}, key=lambda lane: (lane[0], not lane[1]))
     width, longest = WIDTH - LANE_START - 10, log1p(max(end, LINEAR_SECONDS) / LINEAR_SECONDS)
 
     def x(at: float) -> float:
         return LANE_START + round(width * log1p(max(0.0, at) / LINEAR_SECONDS) / longest / COLUMN) * COLUMN
 
-    svg_parts = [_lane_label(0, "done"), _draw_marks("done", 0, {x(at) for at in finish_times})]
+    svg_parts = [_draw_lane_label(0, "done"), _draw_marks("done", 0, {x(at) for at in finish_times})]
     for row, (actor, is_reconcile) in enumerate(lanes, start=1):
-        in_lane = [record for record in drawn_records if _lane(record) == (actor, is_reconcile)]
+        in_lane = [record for record in drawn_records if _get_lane(record) == (actor, is_reconcile)]
         css_class = "reconcile" if is_reconcile else "write"
-        svg_parts.append(_lane_label(row, f"{actor} {'reconciles' if is_reconcile else 'writes'}"))
+        svg_parts.append(_draw_lane_label(row, f"{actor} {'reconciles' if is_reconcile else 'writes'}"))
         svg_parts.append(_draw_marks(css_class, row, {x(record.time) for record in in_lane if not _has_failed(record)}))
         svg_parts.append(_draw_failures(row, in_lane, x))
     base = LANE_HEIGHT * (len(lanes) + 1) + 8
     svg_parts.append(f'<path class="axis" d="M{LANE_START} {base}H{WIDTH}"/>')
     ticks = [0.0, *(tick for tick in TICKS if x(end) - x(tick) > TICK_LABEL_WIDTH), end]
     svg_parts.extend(
-        f'<text x="{x(at):g}" y="{base + 15}" text-anchor="middle">{_tick_label(at)}</text>' for at in ticks
+        f'<text x="{x(at):g}" y="{base + 15}" text-anchor="middle">{_draw_tick_label(at)}</text>' for at in ticks
     )
     size = f"0 0 {WIDTH + 30} {base + 22}"
     return f'<svg viewBox="{size}" role="img" aria-label="timeline">{"".join(svg_parts)}</svg>'
@@ -111,11 +111,11 @@ def format_duration(seconds: float | None) -> str:
     return f"{minutes}m{seconds_left:02}s"
 
 
-def _tick_label(at: float) -> str:
+def _draw_tick_label(at: float) -> str:
     return format_duration(at).removesuffix("00s") if at >= 60 else f"{at:.3g}s"
 
 
-def _lane_label(row: int, name: str) -> str:
+def _draw_lane_label(row: int, name: str) -> str:
     return f'<text x="0" y="{LANE_HEIGHT * row + 17}">{escape(name)}</text>'
 
 
@@ -133,7 +133,7 @@ def _draw_failures(row: int, records: Iterable[Record], x: Callable[[float], flo
     paths = []
     for column, in_column in columns.items():
         first, hidden_count = in_column[0], len(in_column) - 1
-        tooltip = f"{first.time:.3f} s {first.verb} {_target(first)}" + (
+        tooltip = f"{first.time:.3f} s {first.verb} {_format_target(first)}" + (
             f", and {hidden_count} more" if hidden_count else ""
         )
         line = f"M{column:g} {LANE_HEIGHT * row + 4}v{LANE_HEIGHT - 6}"
@@ -145,7 +145,7 @@ def _is_drawn(record: Record) -> bool:
     return record.verb != "GET"
 
 
-def _lane(record: Record) -> tuple[str, bool]:
+def _get_lane(record: Record) -> tuple[str, bool]:
     return record.actor, record.point != REQUEST
 
 
@@ -153,11 +153,11 @@ def _has_failed(record: Record) -> bool:
     return record.outcome == ("409" if record.point == REQUEST else "error")
 
 
-def _target(record: Record) -> str:
+def _format_target(record: Record) -> str:
     return record.path if record.point == REQUEST or record.object is None else record.object.name
 
 
-def _table(rows: Mapping[str, dict[str, Any]]) -> str:
+def _render_table(rows: Mapping[str, dict[str, Any]]) -> str:
     column_names = ("", "409 conflict", "409 exists", "requests", "watch events", "p50", "p99", "last", "lost", "stuck")
     lines = []
     for variant, row in rows.items():

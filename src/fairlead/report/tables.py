@@ -23,12 +23,14 @@ def print_table(
     Guarantees: a cell cannot move the cursor, change colours or fake a row. Long cells wrap to the console's width.
     """
     console = console or Console()
-    table = Table(title=_text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, collapse_padding=True)
+    table = Table(
+        title=_format_cell(title) if title else None, title_justify="left", box=SIMPLE_HEAD, collapse_padding=True
+    )
     for index, column in enumerate(columns):
         is_right_aligned = index and column not in left_aligned
-        table.add_column(_text(column), justify="right" if is_right_aligned else "left", overflow="fold")
+        table.add_column(_format_cell(column), justify="right" if is_right_aligned else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(_text(cell) for cell in row))
+        table.add_row(*(_format_cell(cell) for cell in row))
     if console.is_terminal:
         console.print(table)
         return
@@ -41,9 +43,9 @@ def print_notes(*lines: str, console: Console | None = None) -> None:
     """Print lines in a dim style, for example below a table."""
     console = console or Console()
     for line in lines:
-        console.print(_text(line), style="dim")
+        console.print(_format_cell(line), style="dim")
 
 
-def _text(cell: object) -> Text:
+def _format_cell(cell: object) -> Text:
     """Return a table cell as unstyled text on one line."""
     return Text(printable(str(cell)))

@@ -95,13 +95,13 @@ def _build_api_versions() -> Document:
 
 
 @cache
-def _builtin_groups() -> tuple[tuple[str, tuple[str, ...]], ...]:
+def _list_builtin_groups() -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((group["name"], tuple(group["versions"])) for group in builtin.table()["groups"])
 
 
 def _list_groups(registry: Registry) -> list[tuple[str, list[str]]]:
     """Return every group except the core group, each with its versions in order of preference."""
-    groups = {name: list(versions) for name, versions in _builtin_groups()}
+    groups = {name: list(versions) for name, versions in _list_builtin_groups()}
     custom: dict[str, set[str]] = {}
     for resource in registry.custom():
         custom.setdefault(resource.group, set()).add(resource.version)
@@ -203,14 +203,14 @@ def _nest_subresources(registry: Registry, group: str, version: str) -> list[Doc
             "kind": entry["kind"],
         }
         if subresource:
-            parent = resources.setdefault(name, {"resource": name, "scope": _scope_name(entry), "verbs": []})
+            parent = resources.setdefault(name, {"resource": name, "scope": _get_scope_name(entry), "verbs": []})
             nested = {"subresource": subresource, "responseKind": kind, "verbs": entry["verbs"]}
             parent.setdefault("subresources", []).append(nested)
             continue
         resources[name] = {
             "resource": name,
             "responseKind": kind,
-            "scope": _scope_name(entry),
+            "scope": _get_scope_name(entry),
             "singularResource": entry["singularName"],
             "verbs": entry["verbs"],
             **{key: entry[key] for key in ("shortNames", "categories") if key in entry},
@@ -218,5 +218,5 @@ def _nest_subresources(registry: Registry, group: str, version: str) -> list[Doc
     return list(resources.values())
 
 
-def _scope_name(entry: Document) -> str:
+def _get_scope_name(entry: Document) -> str:
     return "Namespaced" if entry["namespaced"] else "Cluster"

@@ -71,13 +71,13 @@ class Cluster:
         objects = [obj for file in files for obj in manifests.read_objects(Path(file))]
         for obj in sorted(objects, key=manifests.is_prerequisite, reverse=True):
             await self._wait_until_served(obj)
-            self._written.append(await self.client.apply(await self._with_namespace(obj), field_manager="test"))
+            self._written.append(await self.client.apply(await self._set_namespace(obj), field_manager="test"))
 
     async def create(self, obj: Mapping[str, Any]) -> Object:
         """Create an object. If its kind has no CRD, install a CRD first, with a schema that allows every field."""
         obj = Object(obj)
         await install_missing(self.client, [kind(obj.api_version, obj.kind)])
-        self._written.append(await self.client.create(await self._with_namespace(obj)))
+        self._written.append(await self.client.create(await self._set_namespace(obj)))
         return self._written[-1]
 
     async def edit(self, obj: Mapping[str, Any], *, subresource: str | None = None, **fields: Any) -> Object:
@@ -234,7 +234,7 @@ class Cluster:
                 "calls, not in an async fixture"
             )
 
-    async def _with_namespace(self, obj: Object) -> Object:
+    async def _set_namespace(self, obj: Object) -> Object:
         within = await self._resolve_namespace(kind(obj.api_version, obj.kind))
         if obj.namespace or not within:
             return obj

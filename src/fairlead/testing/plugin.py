@@ -130,11 +130,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         else:
             asyncio.run(main())
     except Exception as error:
-        raise error.with_traceback(_traceback_from(error, test)) from error.__cause__
+        raise error.with_traceback(_find_test_traceback(error, test)) from error.__cause__
     return True
 
 
-def _traceback_from(error: BaseException, test: Callable[..., Any]) -> TracebackType | None:
+def _find_test_traceback(error: BaseException, test: Callable[..., Any]) -> TracebackType | None:
     """Return the traceback of `error` without the frames of the event loop before the test function."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code is not test.__code__:

@@ -153,7 +153,7 @@ class RealServer:
             f"--service-account-signing-key-file={self._folder / 'sa.key'}",
             "--service-cluster-ip-range=10.0.0.0/24",
             f"--token-auth-file={self._folder / 'tokens.csv'}",
-            *self._audit_flags(),
+            *self._build_audit_flags(),
         )
         self.url = f"https://127.0.0.1:{secure}"
         self._wait_until_ready([store, server], folder / "certs" / "apiserver.crt")
@@ -215,18 +215,18 @@ class RealServer:
             f"--kubeconfig={self.kubeconfig()}",
             "--controllers=namespace-controller,garbage-collector-controller",
             "--bind-address=127.0.0.1",
-            f"--secure-port={_free_port()}",
+            f"--secure-port={_find_free_port()}",
             f"--cert-dir={self._folder / 'controllers'}",
             "--leader-elect=false",
         )
 
     def _start_once(self) -> "RealServer":
-        self._ports = _free_port(), _free_port(), _free_port()
+        self._ports = _find_free_port(), _find_free_port(), _find_free_port()
         self._home = Path(tempfile.mkdtemp(prefix="start-", dir=self._folder))
         self.recover()
         return self
 
-    def _audit_flags(self) -> list[str]:
+    def _build_audit_flags(self) -> list[str]:
         if self._audit is None:
             return []
         policy = self._folder / "audit.yaml"
@@ -266,14 +266,16 @@ class RealServer:
             for process in processes:
                 if process.poll() is not None:
                     raise RealServerError(
-                        f"{_binary_name(process)} ended while starting: {self._last_log_lines(process)}"
+                        f"{_get_binary_name(process)} ended while starting: {self._read_last_log_lines(process)}"
                     )
             if certificate.exists():
                 # The server signs its own certificate and appends the CA that it created.
                 self.ca_data = b"-----BEGIN" + certificate.read_bytes().rpartition(b"-----BEGIN")[2]
                 if self._is_ready():
                     return
-        raise RealServerError(f"no ready server after {START_SECONDS:.0f} s: {self._last_log_lines(processes[-1])}")
+        raise RealServerError(
+            f"no ready server after {START_SECONDS:.0f} s: {self._read_last_log_lines(processes[-1])}"
+        )
 
     def _is_ready(self) -> bool:
         """Return whether /readyz succeeds and the namespace `default` exists, which is created a moment later."""
@@ -298,8 +300,8 @@ class RealServer:
         self._watchdogs.append(_start_watchdog(process.pid, self._folder))
         return process
 
-    def _last_log_lines(self, process: subprocess.Popen[bytes]) -> str:
-        lines = (self._folder / f"{_binary_name(process)}.log").read_text(errors="replace").splitlines()
+    def _read_last_log_lines(self, process: subprocess.Popen[bytes]) -> str:
+        lines = (self._folder / f"{_get_binary_name(process)}.log").read_text(errors="replace").splitlines()
         return "\n".join(lines[-8:])
 
 
@@ -318,12 +320,12 @@ def _start_watchdog(pid: int, folder: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def _binary_name(process: subprocess.Popen[bytes]) -> str:
+def _get_binary_name(process: subprocess.Popen[bytes]) -> str:
     assert isinstance(process.args, list)
     return Path(process.args[0]).name
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]

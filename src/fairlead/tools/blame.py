@@ -48,7 +48,7 @@ class Fight:
 
 def blame(obj: Mapping[str, Any]) -> list[Line]:
     """Return the object as YAML lines with the owners of each field. managedFields and Secret values are left out."""
-    entries = [(_owner(entry), entry.get("fieldsV1") or {}) for entry in _managed_fields(obj)]
+    entries = [(_build_owner(entry), entry.get("fieldsV1") or {}) for entry in _get_managed_fields(obj)]
     metadata = {name: item for name, item in (obj.get("metadata") or {}).items() if name != "managedFields"}
     return list(_map(redact({**obj, "metadata": metadata}), entries, "", ""))
 
@@ -58,7 +58,7 @@ def fights(obj: Mapping[str, Any]) -> list[Fight]:
 
     The result contains only what the current managedFields show, not earlier conflicts.
     """
-    sets = [(_owner(entry), FieldSet.decode(entry.get("fieldsV1"))) for entry in _managed_fields(obj)]
+    sets = [(_build_owner(entry), FieldSet.decode(entry.get("fieldsV1"))) for entry in _get_managed_fields(obj)]
     conflicts = []
     for position, (owner, fields) in enumerate(sets):
         for other, other_fields in sets[position + 1 :]:
@@ -94,34 +94,39 @@ _Entries = list[tuple[Owner, dict[str, Any]]]
 
 def _map(node: Mapping[str, Any], entries: _Entries, indent: str, path: str, first: str = "") -> Iterator[Line]:
     for name, item in node.items():
-        yield from _field(
-            first or indent, indent, _scalar(name) + ":", item, _below(entries, f"f:{name}"), f"{path}.{name}"
+        yield from _format_field(
+            first or indent,
+            indent,
+            _format_scalar(name) + ":",
+            item,
+            _get_entries_below(entries, f"f:{name}"),
+            f"{path}.{name}",
         )
         first = ""
 
 
 def _list(node: list[Any], entries: _Entries, indent: str, path: str) -> Iterator[Line]:
     for position, item in enumerate(node):
-        element = _element(item, entries) or f"i:{position}"
-        below, item_path = _below(entries, element), path + format_path((element,))
+        element = _find_element(item, entries) or f"i:{position}"
+        below, item_path = _get_entries_below(entries, element), path + format_path((element,))
         if isinstance(item, dict) and item:
-            yield from _item(item, below, indent, item_path)
+            yield from _format_item(item, below, indent, item_path)
         else:
-            yield from _field(indent, indent, "-", item, below, item_path)
+            yield from _format_field(indent, indent, "-", item, below, item_path)
 
 
-def _item(node: dict[str, Any], entries: _Entries, indent: str, path: str) -> Iterator[Line]:
-    owners = _owners(entries) if _is_one_value(entries) else ()
+def _format_item(node: dict[str, Any], entries: _Entries, indent: str, path: str) -> Iterator[Line]:
+    owners = _list_owners(entries) if _is_one_value(entries) else ()
     lines = list(_map(node, [] if owners else entries, indent + "  ", path, first=indent + "- "))
     yield Line(lines[0].text, path, owners) if owners else lines[0]
     yield from lines[1:]
 
 
-def _field(first: str, indent: str, label: str, item: Any, entries: _Entries, path: str) -> Iterator[Line]:
+def _format_field(first: str, indent: str, label: str, item: Any, entries: _Entries, path: str) -> Iterator[Line]:
     if not isinstance(item, dict | list) or not item:
-        yield Line(f"{first}{label} {_scalar(item)}", path, _owners(entries))
+        yield Line(f"{first}{label} {_format_scalar(item)}", path, _list_owners(entries))
         return
-    owners = _owners(entries) if _is_one_value(entries) else ()
+    owners = _list_owners(entries) if _is_one_value(entries) else ()
     yield Line(f"{first}{label}", path if owners else "", owners)
     below = [] if owners else entries  # Owned as one value: its content has no owners of its own.
     if isinstance(item, dict):
@@ -135,15 +140,15 @@ def _is_one_value(entries: _Entries) -> bool:
     return bool(entries) and not any(fields.keys() - {"."} for _, fields in entries)
 
 
-def _owners(entries: _Entries) -> tuple[Owner, ...]:
+def _list_owners(entries: _Entries) -> tuple[Owner, ...]:
     return tuple(owner for owner, fields in entries if not fields or "." in fields)
 
 
-def _below(entries: _Entries, element: str) -> _Entries:
+def _get_entries_below(entries: _Entries, element: str) -> _Entries:
     return [(owner, fields[element]) for owner, fields in entries if element in fields]
 
 
-def _element(item: Any, entries: _Entries) -> str | None:
+def _find_element(item: Any, entries: _Entries) -> str | None:
     """Return the path element of a list item in the entries, such as `k:{"name":"app"}`, or None."""
     for _, fields in entries:
         for element in fields:
@@ -156,16 +161,16 @@ def _element(item: Any, entries: _Entries) -> str | None:
     return None
 
 
-def _managed_fields(obj: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _get_managed_fields(obj: Mapping[str, Any]) -> list[dict[str, Any]]:
     return list((obj.get("metadata") or {}).get("managedFields") or ())
 
 
-def _owner(entry: Mapping[str, Any]) -> Owner:
+def _build_owner(entry: Mapping[str, Any]) -> Owner:
     names = ("manager", "operation", "subresource", "time")
     return Owner(*[str(entry.get(name) or "") for name in names])
 
 
-def _scalar(item: Any) -> str:
+def _format_scalar(item: Any) -> str:
     """Return a scalar or an empty map or list as YAML on one line. Text that needs quotes is written as JSON."""
     if isinstance(item, str) and _BARE.fullmatch(item) and not _TYPED.fullmatch(item):
         return item

@@ -257,7 +257,7 @@ class ChildApply:
         try:
             answer = await self.request(self.payload, precondition)
         except Invalid as error:
-            emptied = [path for cause in error.causes if (path := _path_of_emptied_map(self.payload, cause))]
+            emptied = [path for cause in error.causes if (path := _find_emptied_map(self.payload, cause))]
             if not emptied:
                 raise
             answer = await self.request(_remove_paths(self.payload, emptied), precondition)
@@ -332,7 +332,7 @@ def _is_immutable(cause: dict[str, Any]) -> bool:
     return cause.get("field") != "metadata.uid" and bool(_IMMUTABLE.search(message))
 
 
-def _path_of_emptied_map(payload: dict[str, Any], cause: dict[str, Any]) -> Path | None:
+def _find_emptied_map(payload: dict[str, Any], cause: dict[str, Any]) -> Path | None:
     """Return the path of a map that is empty in the payload and that the server rejected as null, else None.
 
     A server turns a map into null when an apply removes its last key.

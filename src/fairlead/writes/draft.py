@@ -20,7 +20,7 @@ class Draft(TrackedMap):
     def __init__(self, log: AccessLog) -> None:
         super().__init__(log, (), log.base)
 
-    def _part(self, *keys: str) -> MutableMapping[str, Any]:
+    def _map_at(self, *keys: str) -> MutableMapping[str, Any]:
         current_map: Any = self
         for key in keys:
             if isinstance(current_map, TrackedMap):
@@ -37,23 +37,23 @@ class Draft(TrackedMap):
 
     @property
     def metadata(self) -> MutableMapping[str, Any]:
-        return self._part("metadata")
+        return self._map_at("metadata")
 
     @property
     def labels(self) -> MutableMapping[str, Any]:
-        return self._part("metadata", "labels")
+        return self._map_at("metadata", "labels")
 
     @property
     def annotations(self) -> MutableMapping[str, Any]:
-        return self._part("metadata", "annotations")
+        return self._map_at("metadata", "annotations")
 
     @property
     def spec(self) -> MutableMapping[str, Any]:
-        return self._part("spec")
+        return self._map_at("spec")
 
     @property
     def status(self) -> MutableMapping[str, Any]:
-        return self._part("status")
+        return self._map_at("status")
 
     @property
     def name(self) -> str:

@@ -44,10 +44,10 @@ def build_guarded_patch(log: AccessLog, edits: dict[Path, Any]) -> GuardedPatch:
             guards.require_value(path)
             if new is DELETED:
                 changes.append({"op": "remove", "path": to_pointer(path)})
-            elif not json_equal(_without_nulls(old), _without_nulls(new)):
+            elif not json_equal(_remove_nulls(old), _remove_nulls(new)):
                 changes.append({"op": "replace", "path": to_pointer(path), "value": new})
             continue
-        first = _first_missing(base, path)
+        first = _find_first_missing(base, path)
         if isinstance(first[-1], int):
             guards.require_length(first[:-1])
             changes.append({"op": "add", "path": to_pointer((*first[:-1], "-")), "value": new})
@@ -62,7 +62,7 @@ def build_guarded_patch(log: AccessLog, edits: dict[Path, Any]) -> GuardedPatch:
         if access is Access.VALUE:
             guards.require_value(path)
         elif access is Access.ABSENT:
-            guards.absences.add(_first_missing(base, path))
+            guards.absences.add(_find_first_missing(base, path))
         elif access is Access.LENGTH:
             guards.require_length(path)
     guards.add_implied({path for path, access in log.reads if access is Access.NON_EMPTY}, guards.require_content)
@@ -187,7 +187,7 @@ def _is_below(path: Path, top: Path) -> bool:
     return len(path) > len(top) and path[: len(top)] == top
 
 
-def _first_missing(base: dict[str, Any], path: Path) -> Path:
+def _find_first_missing(base: dict[str, Any], path: Path) -> Path:
     """Return the shortest part of `path` that is missing in `base`: `spec.a` for `spec.a.b` without `spec.a`.
 
     A null value counts as missing, as for an API server.
@@ -198,14 +198,14 @@ def _first_missing(base: dict[str, Any], path: Path) -> Path:
     return path
 
 
-def _without_nulls(value: Any) -> Any:
+def _remove_nulls(value: Any) -> Any:
     """Return the value without the null values of maps.
 
     A server usually drops these nulls, so each decision would see them missing and write them again.
     """
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+        return {key: _remove_nulls(item) for key, item in value.items() if item is not None}
+    return [_remove_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _nest(container: Any, path: Path, value: Any) -> Any:

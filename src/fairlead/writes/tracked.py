@@ -60,7 +60,7 @@ class TrackedMap(MutableMapping[str, Any]):
         if is_own:
             return value
         value = self._track(key, value)
-        self.log.record((*self.path, key), _access_to(value))
+        self.log.record((*self.path, key), _get_access_kind(value))
         return value
 
     def _keys(self) -> list[str]:
@@ -239,7 +239,7 @@ class TrackedList(MutableSequence[Any]):
             return self._added[index - len(self._base)]
         value = self._current(index)
         if index not in self._updates:
-            self.log.record((*self.path, index), _access_to(value))
+            self.log.record((*self.path, index), _get_access_kind(value))
         return value
 
     def _read_all(self) -> list[Any]:
@@ -385,7 +385,7 @@ def _track(log: AccessLog, path: Path, value: dict[str, Any] | list[Any]) -> Tra
     return TrackedMap(log, path, value) if isinstance(value, dict) else TrackedList(log, path, value)
 
 
-def _access_to(value: Any) -> Access:
+def _get_access_kind(value: Any) -> Access:
     if isinstance(value, TrackedMap | TrackedList):
         return Access.PRESENT
     return Access.ABSENT if value is MISSING else Access.VALUE

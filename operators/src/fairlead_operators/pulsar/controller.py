@@ -51,7 +51,7 @@ async def connection(obj: fl.Object, ctx: fl.Context) -> None:
     secure = obj.spec.get("adminServiceSecureURL")
     if secure and not obj.spec.get("adminServiceURL"):
         obj = await ctx.default(spec={"adminServiceURL": secure})
-    if is_current(obj):
+    if is_ready_at_current_generation(obj):
         return
     with report_errors(obj, obj, ctx):
         await (await admin_of(obj, ctx)).clusters()
@@ -114,7 +114,7 @@ def is_token(text: str) -> bool:
     return text.isascii() and text.isprintable()
 
 
-def is_current(obj: fl.Object) -> bool:
+def is_ready_at_current_generation(obj: fl.Object) -> bool:
     ready_condition = obj.condition("Ready") or {}
     return ready_condition.get("status") == "True" and ready_condition.get("observedGeneration") == obj.generation
 
@@ -125,13 +125,13 @@ def is_current(obj: fl.Object) -> bool:
 async def reconcile(resource: Resource, obj: fl.Object, ctx: fl.Context) -> None:
     """Create or update the Pulsar resource of an object. Send nothing if nothing has changed."""
     connection = ctx.get(Connection, obj.spec["connectionRef"]["name"])
-    if connection is None or connection.deleting or not is_current(connection):
+    if connection is None or connection.deleting or not is_ready_at_current_generation(connection):
         name = obj.spec["connectionRef"]["name"]
         raise fl.Wait("NoConnection", f"PulsarConnection {name} is not ready: create it, or check its condition Ready")
     with report_errors(obj, connection, ctx):
         resolved = resolve_references(obj, ctx)
         path, digest = resource.path(resolved), resource.digest(address_of(connection), resolved)
-        if is_current(obj) and obj.status.get("digest") == digest:
+        if is_ready_at_current_generation(obj) and obj.status.get("digest") == digest:
             return
         wait_for_dependencies(resource, obj, ctx)
         admin = await admin_of(connection, ctx)
@@ -159,7 +159,7 @@ def wait_for_dependencies(resource: Resource, obj: fl.Object, ctx: fl.Context) -
     """Raise Wait if another object that creates a required Pulsar resource is not ready yet."""
     for key in required_keys(resource, obj):
         parents = [parent for other in RESOURCES for parent in ctx.indexed(other.kind, "provides", key)]
-        if parents and not any(is_current(parent) for parent in parents):
+        if parents and not any(is_ready_at_current_generation(parent) for parent in parents):
             raise fl.Wait("NotYet", f"waiting for {parents[0].kind} {parents[0].name}: check its condition Ready")
 
 
@@ -199,7 +199,7 @@ def resolve_references(obj: fl.Object, ctx: fl.Context) -> ResolvedSpec:
     remote_clusters = []
     for ref in obj.spec.get("geoReplicationRefs") or ():
         geo = ctx.get(GeoReplication, ref["name"])
-        if geo is None or not is_current(geo):
+        if geo is None or not is_ready_at_current_generation(geo):
             raise fl.Wait(
                 "NoGeoReplication",
                 f"PulsarGeoReplication {ref['name']} is not ready: create it, or check its condition Ready",

@@ -51,8 +51,8 @@ def field(name: str) -> str:
 
 def value(item: Any) -> str:
     """Return the path element of a scalar in a list of type set: `v:"a"` for "a"."""
-    element = "v:" + _json(item)
-    return LargeNumberElement(_round(element), element) if _is_large(item) else element
+    element = "v:" + _format_json(item)
+    return LargeNumberElement(_round_large_numbers(element), element) if _is_large(item) else element
 
 
 def index(position: int) -> str:
@@ -62,8 +62,10 @@ def index(position: int) -> str:
 
 def key(fields: dict[str, Any]) -> str:
     """Return the path element of a keyed list's item, from its key fields: `k:{"name":"app"}` for {"name": "app"}."""
-    element = "k:{" + ",".join([f"{_json(name)}:{_json(fields[name])}" for name in sorted(fields)]) + "}"
-    return LargeNumberElement(_round(element), element) if any(map(_is_large, fields.values())) else element
+    element = "k:{" + ",".join([f"{_format_json(name)}:{_format_json(fields[name])}" for name in sorted(fields)]) + "}"
+    return (
+        LargeNumberElement(_round_large_numbers(element), element) if any(map(_is_large, fields.values())) else element
+    )
 
 
 def _is_large(item: Any) -> bool:
@@ -73,7 +75,7 @@ def _is_large(item: Any) -> bool:
 @functools.lru_cache(_CACHE_SIZE)
 def key_of_text(name: str, text: str) -> str:
     """Return `key({name: text})` from a cache. Most keyed lists have one key field, which is a string."""
-    return "k:{" + f"{_json_text(name)}:{_json_text(text)}" + "}"
+    return "k:{" + f"{_format_json_text(name)}:{_format_json_text(text)}" + "}"
 
 
 def path(*parts: str | int | dict[str, Any]) -> Path:
@@ -108,7 +110,7 @@ def canonicalize(element: str) -> str | None:
     return None
 
 
-def _round(element: str) -> str:
+def _round_large_numbers(element: str) -> str:
     rounded = canonicalize(element)
     assert rounded is not None
     return rounded
@@ -172,11 +174,11 @@ def sort_key(element: str) -> tuple[Any, ...]:
         return (3, int(element_value))
     parsed = json.loads(element_value)
     if kind == "v":
-        return (2, _value_sort_key(parsed))
-    return (1, tuple([(name.encode(), _value_sort_key(parsed[name])) for name in sorted(parsed)]))
+        return (2, _get_value_sort_key(parsed))
+    return (1, tuple([(name.encode(), _get_value_sort_key(parsed[name])) for name in sorted(parsed)]))
 
 
-def _value_sort_key(item: Any) -> tuple[int, Any]:
+def _get_value_sort_key(item: Any) -> tuple[int, Any]:
     if item is None:
         return (5, 0)
     if isinstance(item, bool):
@@ -186,18 +188,18 @@ def _value_sort_key(item: Any) -> tuple[int, Any]:
     if isinstance(item, str):
         return (1, item.encode())
     if isinstance(item, list):
-        return (3, tuple([_value_sort_key(value) for value in item]))
-    return (4, tuple([(name.encode(), _value_sort_key(item[name])) for name in sorted(item)]))
+        return (3, tuple([_get_value_sort_key(value) for value in item]))
+    return (4, tuple([(name.encode(), _get_value_sort_key(item[name])) for name in sorted(item)]))
 
 
-def _json(item: Any) -> str:
+def _format_json(item: Any) -> str:
     if type(item) is str:
-        return _json_text(item)
+        return _format_json_text(item)
     if type(item) is float:
         return gojson.format_number(item, padded=True)
     return str(item) if type(item) is int else gojson.dumps(item).decode()
 
 
 @functools.lru_cache(_CACHE_SIZE)
-def _json_text(text: str) -> str:
+def _format_json_text(text: str) -> str:
     return gojson.dumps(text).decode()

@@ -249,15 +249,15 @@ def encode(a: Trie) -> Trie:
         out: Trie = dict(DOT) if "." in a else {}
         for element in elements:
             node = a[element]
-            out[element if type(element) is str else _exact_element(element)] = encode(node) if node else LEAF
+            out[element if type(element) is str else _restore_exact_element(element)] = encode(node) if node else LEAF
         return out
     return {
-        element if type(element) is str else _exact_element(element): encode(node) if node else LEAF
+        element if type(element) is str else _restore_exact_element(element): encode(node) if node else LEAF
         for element, node in a.items()
     }
 
 
-def _exact_element(element: str) -> str:
+def _restore_exact_element(element: str) -> str:
     return element.exact if isinstance(element, LargeNumberElement) else element
 
 

@@ -32,14 +32,14 @@ class StaticTokens:
 
     def __init__(self, tokens: Iterable[str] | Mapping[str, User]) -> None:
         users = tokens if isinstance(tokens, Mapping) else dict.fromkeys(tokens, ADMIN)
-        self._users = {_digest(token): user.with_authenticated_group() for token, user in users.items()}
+        self._users = {_compute_digest(token): user.with_authenticated_group() for token, user in users.items()}
 
     def __bool__(self) -> bool:
         return bool(self._users)
 
     def user(self, token: str) -> User | None:
-        return self._users.get(_digest(token))
+        return self._users.get(_compute_digest(token))
 
 
-def _digest(token: str) -> bytes:
+def _compute_digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

@@ -34,14 +34,14 @@ class RBAC:
         if attributes.user.is_superuser:
             return Decision(True)
         problems: list[str] = []
-        for binding, rule in self._granted_rules(attributes.user, attributes.namespace, problems):
+        for binding, rule in self._find_granted_rules(attributes.user, attributes.namespace, problems):
             if rules.allows(rule, attributes):
                 return Decision(True, f"RBAC: allowed by {_describe_source(binding, attributes.user)}")
         return Decision(False, f"RBAC: {_join_unique(problems)}" if problems else "")
 
     def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
         problems: list[str] = []
-        return [rule for _, rule in self._granted_rules(user, namespace, problems)], problems
+        return [rule for _, rule in self._find_granted_rules(user, namespace, problems)], problems
 
     def get_role_rules(self, reference: Object, namespace: str) -> list[Rule]:
         """Return the rules of the role that a binding's roleRef names. Raises RoleMissing."""
@@ -53,7 +53,7 @@ class RBAC:
         rules: list[Rule] = stored.object.get("rules") or []
         return rules
 
-    def _granted_rules(self, user: User, namespace: str, problems: list[str]) -> Iterator[tuple[Object, Rule]]:
+    def _find_granted_rules(self, user: User, namespace: str, problems: list[str]) -> Iterator[tuple[Object, Rule]]:
         for plural, space in (("clusterrolebindings", ""), ("rolebindings", namespace)):
             if plural == "rolebindings" and not namespace:
                 return

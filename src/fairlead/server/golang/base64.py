@@ -12,10 +12,10 @@ def canonicalize(text: str) -> str:
             raise ValueError
         return base64.b64encode(base64.b64decode(plain, validate=True)).decode()
     except (binascii.Error, ValueError):
-        raise ValueError(f"illegal base64 data at input byte {_error_offset(text)}") from None
+        raise ValueError(f"illegal base64 data at input byte {_find_error_offset(text)}") from None
 
 
-def _error_offset(text: str) -> int:
+def _find_error_offset(text: str) -> int:
     """Return the byte offset at which Go's base64 decoder reports an error."""
     at, quantum = 0, 0
     for at, letter in enumerate(text):

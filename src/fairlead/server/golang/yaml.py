@@ -50,11 +50,11 @@ def read(body: bytes) -> tuple[Any, list[str]]:
         node = loader.get_node() if loader.check_node() else None
         return (None if node is None else _Reader(len(body), duplicates).value(node)), duplicates
     except yaml.YAMLError as error:
-        raise _yaml_error(_format_parser_error(error)) from None
+        raise _build_yaml_error(_format_parser_error(error)) from None
     except RecursionError:
-        raise _yaml_error("exceeded max depth of 10000") from None
+        raise _build_yaml_error("exceeded max depth of 10000") from None
     except ValueError as error:
-        raise _yaml_error(str(error)) from None
+        raise _build_yaml_error(str(error)) from None
     finally:
         loader.dispose()
 
@@ -70,7 +70,7 @@ def _needs_yaml_reader(json: bytes) -> bool:
     for escape in _ESCAPED.finditer(json) if b"\\" in json else ():
         if escape[2]:
             line = json.count(b"\n", 0, escape.start())
-            raise _yaml_error(f"{f'line {line + 1}: ' if line else ''}found unknown escape character")
+            raise _build_yaml_error(f"{f'line {line + 1}: ' if line else ''}found unknown escape character")
         if escape[1]:
             return True
     return gojson.INVALID_IN_YAML.search(json) is not None or not _is_utf8(json)
@@ -84,7 +84,7 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _yaml_error(problem: str) -> encoding.BadJSON:
+def _build_yaml_error(problem: str) -> encoding.BadJSON:
     return encoding.BadJSON(f"error converting YAML to JSON: yaml: {problem}")
 
 

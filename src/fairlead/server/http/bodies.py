@@ -108,7 +108,7 @@ def decode_object(request: Request, resource: Resource) -> tuple[Object, list[st
     if not isinstance(value, dict):
         raise unrecognized_object(resource, request.body, not_an_object(value))
     if resource.custom and (
-        unknown := [f'unknown field "{path}"' for path in _unknown_fields_of_other_version(value, resource)]
+        unknown := [f'unknown field "{path}"' for path in _find_unknown_fields_of_other_version(value, resource)]
     ):
         if request.first("fieldValidation") == "Strict":
             problems = ", ".join([*unknown, *[f'duplicate field "{path}"' for path in duplicates]])
@@ -120,7 +120,7 @@ def decode_object(request: Request, resource: Resource) -> tuple[Object, list[st
     return check_type_meta(value, resource, request.body), duplicates
 
 
-def _unknown_fields_of_other_version(value: Object, resource: Resource) -> list[str]:
+def _find_unknown_fields_of_other_version(value: Object, resource: Resource) -> list[str]:
     """Return the unknown fields of an object whose apiVersion is another version of the kind in the path."""
     api_version = value.get("apiVersion")
     if value.get("kind") != resource.kind or not isinstance(api_version, str):
@@ -224,14 +224,14 @@ def kind_mismatch(value: Object, resource: Resource, *, patched: bool = False) -
         if (status := value.get("status")) is not None and not isinstance(status, str):
             json_type = {bool: "bool", list: "array", dict: "object"}.get(type(status), "number")
             return f"json: cannot unmarshal {json_type} into Go struct field Status.status of type string"
-        return f"converting (v1.Status) to ({_go_package(resource)}.{resource.kind}): unknown conversion"
+        return f"converting (v1.Status) to ({_get_go_package(resource)}.{resource.kind}): unknown conversion"
     if api_version != resource.api_version:
         source_location = "pkg/api/legacyscheme/scheme.go:30"
         return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{source_location}"'
     if kind != resource.kind:
         if patched and not value.get("apiVersion"):
             if f"{api_version}/{kind}" in builtin.table()["roots"]:
-                internal = _go_package(resource)
+                internal = _get_go_package(resource)
                 return f"converting ({internal}.{kind}) to ({internal}.{resource.kind}): unknown conversion"
             of = f'the internal version of group "{resource.group}"'
             return f'no kind "{kind}" is registered for {of} in scheme "pkg/api/legacyscheme/scheme.go:30"'
@@ -242,10 +242,10 @@ def kind_mismatch(value: Object, resource: Resource, *, patched: bool = False) -
             codec.decode(builtin.schema_of_kind(resource.group, resource.version, kind), value)
         except codec.DecodeError as error:
             return error.message
-        internal = f"{_go_package(resource)}.{resource.kind}"
+        internal = f"{_get_go_package(resource)}.{resource.kind}"
         return f"converting ({resource.version}.{kind}) to ({internal}): unknown conversion"
     return ""
 
 
-def _go_package(resource: Resource) -> str:
+def _get_go_package(resource: Resource) -> str:
     return resource.group.split(".")[0] or "core"

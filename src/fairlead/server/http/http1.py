@@ -134,7 +134,7 @@ class RequestParser:
 
     def on_message_complete(self) -> None:
         self._in_head, self._pending, self.expects_continue = True, 0, False
-        path, _, query = _origin_form(self._target.decode("utf-8", "replace")).partition("?")
+        path, _, query = _to_origin_form(self._target.decode("utf-8", "replace")).partition("?")
         if _BAD_ESCAPE.search(path):
             self._reject(400)
         self._complete.append(
@@ -158,7 +158,7 @@ class RequestParser:
         raise RejectedRequest(status)
 
 
-def _origin_form(target: str) -> str:
+def _to_origin_form(target: str) -> str:
     """Return path and query of a request target, without the scheme and host that a request to a proxy has."""
     if target.startswith("/"):
         return target

@@ -61,7 +61,7 @@ class Representation:
         encoded = self.encode(stored)
         if self.resource.custom:
             return encoded
-        type_meta = _type_meta(self.resource)
+        type_meta = _encode_type_meta(self.resource)
         return b"{" + encoded[len(type_meta) :] if encoded.startswith(type_meta) else encoded
 
     def list_header(self, page: Page) -> Object:
@@ -158,5 +158,5 @@ def error_response(request: Request, error: StatusError) -> Response:
     return response
 
 
-def _type_meta(resource: Resource) -> bytes:
+def _encode_type_meta(resource: Resource) -> bytes:
     return b'{"apiVersion":"%s","kind":"%s",' % (resource.api_version.encode(), resource.kind.encode())

@@ -32,7 +32,7 @@ def create_authority(now: float) -> bytes:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fairlead")])
     ca = (
-        _build_certificate(name, name, key, _validity_start(now), AUTHORITY_LIFETIME)
+        _build_certificate(name, name, key, _compute_validity_start(now), AUTHORITY_LIFETIME)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_build_key_usage(sign_certificates=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -49,7 +49,7 @@ def create_identity(hosts: list[str], now: float, authority: bytes) -> Identity:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
     certificate = (
-        _build_certificate(name, ca.subject, key, _validity_start(now), LIFETIME)
+        _build_certificate(name, ca.subject, key, _compute_validity_start(now), LIFETIME)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_build_key_usage(sign_certificates=False), critical=True)
         .add_extension(x509.SubjectAlternativeName([_to_general_name(h) for h in hosts]), critical=False)
@@ -100,7 +100,7 @@ def user_from_certificate(certificate: dict[str, Any] | None) -> User | None:
     return User(name, groups).with_authenticated_group() if name else None
 
 
-def _validity_start(now: float) -> datetime.datetime:
+def _compute_validity_start(now: float) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(now, datetime.UTC) - datetime.timedelta(hours=1)
 
 

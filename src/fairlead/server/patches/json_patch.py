@@ -101,7 +101,7 @@ def decode(body: bytes) -> list[Operation]:
     try:
         return [operation or {} for operation in _decoder.decode(encoding.replace_invalid_characters(body)) or ()]
     except msgspec.DecodeError:
-        raise encoding.BadJSON(_type_error(body, "jsonpatch.Patch", "jsonpatch.Operation")) from None
+        raise encoding.BadJSON(_find_type_error(body, "jsonpatch.Patch", "jsonpatch.Operation")) from None
 
 
 def check_fields(body: bytes) -> list[str]:
@@ -114,7 +114,7 @@ def check_fields(body: bytes) -> list[str]:
         value, duplicates = encoding.decode(body)
     except encoding.NumberTooLarge as error:
         raise encoding.BadJSON(str(error).replace("Go value", "Go struct field jsonPatchOp.value")) from None
-    if error_message := _type_error(body, "[]handlers.jsonPatchOp", "handlers.jsonPatchOp"):
+    if error_message := _find_type_error(body, "[]handlers.jsonPatchOp", "handlers.jsonPatchOp"):
         raise encoding.BadJSON(error_message)
     operations = [operation for operation in value or () if operation]
     for operation in operations:
@@ -131,7 +131,7 @@ _STRING_FIELDS = ("op", "path", "from")
 _FIELDS = frozenset((*_STRING_FIELDS, "value"))
 
 
-def _type_error(body: bytes, list_type: str, item_type: str) -> str:
+def _find_type_error(body: bytes, list_type: str, item_type: str) -> str:
     """Return Go's error message if a JSON text is not a list of maps, else "".
 
     Null may stand for the list and its items.

@@ -17,33 +17,33 @@ Object = dict[str, Any]
 _SCHEMA = "*apiextensions.v1.JSONSchemaProps"
 
 
-def _number_fields(*fields: tuple[str, str, str]) -> list[dict[str, str]]:
+def _build_number_fields(*fields: tuple[str, str, str]) -> list[dict[str, str]]:
     """Return rows of FIELDS for (JSON name, Go name, type) tuples in the order of their field numbers."""
     return [{"n": key, "g": go, "t": type_, "p": f",{at}"} for at, (key, go, type_) in enumerate(fields, 1)]
 
 
 FIELDS: Final[dict[str, list[dict[str, str]]]] = {
-    "runtime.TypeMeta": _number_fields(("apiVersion", "APIVersion", "string"), ("kind", "Kind", "string")),
-    "runtime.Unknown": _number_fields(
+    "runtime.TypeMeta": _build_number_fields(("apiVersion", "APIVersion", "string"), ("kind", "Kind", "string")),
+    "runtime.Unknown": _build_number_fields(
         ("typeMeta", "TypeMeta", "runtime.TypeMeta"), ("raw", "Raw", "bytes"),
         ("contentEncoding", "ContentEncoding", "string"), ("contentType", "ContentType", "string"),
     ),
-    "resource.Quantity": _number_fields(("string", "String_", "string")),
-    "meta.v1.Timestamp": _number_fields(("seconds", "Seconds", "int64"), ("nanos", "Nanos", "int32")),
-    "meta.v1.Duration": _number_fields(("duration", "Duration", "int64")),
-    "meta.v1.FieldsV1": _number_fields(("raw", "Raw", "bytes")),
-    "runtime.RawExtension": _number_fields(("raw", "Raw", "bytes")),
-    "intstr.IntOrString": _number_fields(
+    "resource.Quantity": _build_number_fields(("string", "String_", "string")),
+    "meta.v1.Timestamp": _build_number_fields(("seconds", "Seconds", "int64"), ("nanos", "Nanos", "int32")),
+    "meta.v1.Duration": _build_number_fields(("duration", "Duration", "int64")),
+    "meta.v1.FieldsV1": _build_number_fields(("raw", "Raw", "bytes")),
+    "runtime.RawExtension": _build_number_fields(("raw", "Raw", "bytes")),
+    "intstr.IntOrString": _build_number_fields(
         ("type", "Type", "int64"), ("intVal", "IntVal", "int32"), ("strVal", "StrVal", "string")
     ),
-    "v1.JSONSchemaPropsOrBool": _number_fields(("allows", "Allows", "bool"), ("schema", "Schema", _SCHEMA)),
-    "v1.JSONSchemaPropsOrArray": _number_fields(
+    "v1.JSONSchemaPropsOrBool": _build_number_fields(("allows", "Allows", "bool"), ("schema", "Schema", _SCHEMA)),
+    "v1.JSONSchemaPropsOrArray": _build_number_fields(
         ("schema", "Schema", _SCHEMA), ("schemas", "JSONSchemas", f"[]{_SCHEMA[1:]}")
     ),
-    "v1.JSONSchemaPropsOrStringArray": _number_fields(
+    "v1.JSONSchemaPropsOrStringArray": _build_number_fields(
         ("schema", "Schema", _SCHEMA), ("property", "Property", "[]string")
     ),
-    "v1.ExtraValue": _number_fields(("items", "Items", "[]string")),
+    "v1.ExtraValue": _build_number_fields(("items", "Items", "[]string")),
 }  # fmt: skip
 
 

@@ -314,8 +314,8 @@ def resources() -> tuple[Resource, ...]:
             facts = table["kinds"].get(f"{name}/{version}" if name else version, [])
             paths = {fact["name"] for fact in facts}
             kinds = [fact for fact in facts if "/" not in fact["name"] and _is_served(name, set(fact["verbs"]))]
-            result += [_resource(name, version, fact, paths) for fact in kinds]
-    return tuple(_with_storage_versions(result))
+            result += [_build_resource(name, version, fact, paths) for fact in kinds]
+    return tuple(_set_storage_versions(result))
 
 
 def _is_served(group: str, verbs: set[str]) -> bool:
@@ -323,7 +323,7 @@ def _is_served(group: str, verbs: set[str]) -> bool:
     return {"list", "create"} <= verbs or (group in _REVIEW_GROUPS and verbs == {"create"})
 
 
-def _with_storage_versions(resources: list[Resource]) -> Iterator[Resource]:
+def _set_storage_versions(resources: list[Resource]) -> Iterator[Resource]:
     """Yield the resources with `storage` set: the first version of a kind is the storage version of the others."""
     first: dict[tuple[str, str], Resource] = {}
     for resource in resources:
@@ -332,7 +332,7 @@ def _with_storage_versions(resources: list[Resource]) -> Iterator[Resource]:
         yield resource if storage is resource else replace(resource, storage=storage)
 
 
-def _resource(group: str, version: str, fact: dict[str, Any], paths: set[str]) -> Resource:
+def _build_resource(group: str, version: str, fact: dict[str, Any], paths: set[str]) -> Resource:
     kind, plural = fact["kind"], fact["name"]
     strategy = STRATEGIES.get((group, kind), _DEFAULT_STRATEGY)
     schema = builtin.schema_of_kind(group, version, kind)

@@ -96,7 +96,7 @@ class _Struct(Node):
 
     @property
     def fields(self) -> dict[str, Node]:
-        fields = _fields(self.go.name)
+        fields = _build_fields(self.go.name)
         self.__class__ = Node  # type: ignore[assignment]  # Further accesses read the attribute.
         self.fields = fields
         return fields
@@ -106,7 +106,7 @@ class _Struct(Node):
         pass
 
 
-def _fields(name: str) -> dict[str, Node]:
+def _build_fields(name: str) -> dict[str, Node]:
     """Return the schemas of a struct's fields, including those of its inlined structs."""
     fields = _structs.get(name)
     if fields is None:
@@ -118,12 +118,12 @@ def _fields(name: str) -> dict[str, Node]:
 def _add_fields(name: str, inlined: str, fields: dict[str, Node]) -> None:
     for row in table()["types"][name]["f"]:
         if "n" in row:
-            fields[row["n"]] = _field(row, inlined)
+            fields[row["n"]] = _build_field(row, inlined)
         else:
             _add_fields(row["t"], f"{inlined}{row['t'].split('.')[-1]}.", fields)
 
 
-def _field(row: dict[str, Any], inlined: str) -> Node:
+def _build_field(row: dict[str, Any], inlined: str) -> Node:
     """Return the schema of a field from its row in `builtin.json`. scripts/schemas/main.go documents the short keys."""
     field = _compile(row["t"])
     go: Go = field.go

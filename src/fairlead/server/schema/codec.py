@@ -46,7 +46,7 @@ class _WrongType(DecodeError):
     def __init__(self, value: Any, go_type: str, kind: str = "", *, literal: bool = False) -> None:
         super().__init__("", continues=bool(kind))
         self.value, self.go_type, self.kind, self.struct, self.path = value, go_type, kind, "", ""
-        self.source = _literal(value) if literal else _type_name(value)
+        self.source = _describe_value(value) if literal else _get_json_type_name(value)
 
     def add_field(self, struct: str, field: str) -> None:
         self.struct = self.struct or struct
@@ -55,9 +55,9 @@ class _WrongType(DecodeError):
     def to_decode_error(self) -> DecodeError:
         target = f"Go struct field {self.struct}.{self.path}" if self.struct else "Go value"
         message = f"json: cannot unmarshal {self.source} into {target} of type {self.go_type}"
-        return DecodeError(message, self._from_map_message())
+        return DecodeError(message, self._format_from_map_message())
 
-    def _from_map_message(self) -> str:
+    def _format_from_map_message(self) -> str:
         source = _GO_TYPES.get(type(self.value), "invalid")
         if not self.kind:  # A type with its own UnmarshalJSON.
             return f"json: cannot unmarshal {self.source} into Go value of type {self.go_type}"
@@ -75,10 +75,10 @@ def decode(node: Node, value: Any) -> Decoded:
     unknown: list[str] = []
     try:
         if value is None:
-            return Decoded(_struct(node, {}, unknown), [])
-        obj = _struct(node, value, unknown)
+            return Decoded(_decode_struct(node, {}, unknown), [])
+        obj = _decode_struct(node, value, unknown)
     except DecodeError as error:
-        raise _combine_errors(_final_error(node, value, error), error) from None
+        raise _combine_errors(_find_final_error(node, value, error), error) from None
     if unknown:  # Unknown fields and empty values are rare, so a second walk finds their paths.
         return Decoded(empty_values.keep_in_atomic_lists(node, value, obj), list(_find_unknown(node, value, "")))
     return Decoded(obj, unknown)
@@ -91,7 +91,7 @@ def _combine_errors(final: DecodeError, first: DecodeError) -> DecodeError:
     return DecodeError(final.message, first.from_map)
 
 
-def _final_error(node: Node, value: Any, first: DecodeError) -> DecodeError:
+def _find_final_error(node: Node, value: Any, first: DecodeError) -> DecodeError:
     """Return the error that Go reports.
 
     Go's decoder continues after a wrong type, but an error of UnmarshalJSON stops it.
@@ -132,10 +132,10 @@ def _decode_with_unmarshal_json(node: Node, value: Any) -> None:
         _DECODERS[node.go.kind](node, value, [])
     except DecodeError as error:
         props = builtin.schema_of_type("apiextensions.v1.JSONSchemaProps")
-        raise _final_error(props, value, error) if type(value) is dict else error from None
+        raise _find_final_error(props, value, error) if type(value) is dict else error from None
 
 
-def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
+def _decode_struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
     go = node.go
     if type(value) is not dict:
         raise _WrongType(value, go.type.lstrip("*"), "struct")
@@ -168,7 +168,7 @@ def _struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
             result[key] = inner
         elif kind == "list" or kind == "map":
             unknown.append("")  # The field is known, but `decode` must look at its empty value.
-    for key, empty in go.fill if go.fill is not None else _fill(node):
+    for key, empty in go.fill if go.fill is not None else _compute_fill(node):
         if key not in result:
             result[key] = empty
     return result
@@ -180,11 +180,11 @@ def zero_value(node: Node) -> Any:
     if go.pointer:
         return None
     if go.kind == "struct":
-        return dict(go.fill if go.fill is not None else _fill(node))
+        return dict(go.fill if go.fill is not None else _compute_fill(node))
     return _ZEROS.get(go.kind)
 
 
-def _fill(node: Node) -> tuple[tuple[str, Any], ...]:
+def _compute_fill(node: Node) -> tuple[tuple[str, Any], ...]:
     """Return the fields of a struct that Go writes even if they are not set, with their values."""
     fields: list[tuple[str, Any]] = []
     for key, field in node.fields.items():
@@ -196,7 +196,7 @@ def _fill(node: Node) -> tuple[tuple[str, Any], ...]:
     return fill
 
 
-def _list(node: Node, value: Any, unknown: list[str]) -> Any:
+def _decode_list(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is not list:
         raise _WrongType(value, node.go.type.lstrip("*"), "slice")
     items = node.items
@@ -205,13 +205,13 @@ def _list(node: Node, value: Any, unknown: list[str]) -> Any:
     if kind == "string":
         for item in value:
             if type(item) is not str:
-                return ["" if item is None else _string(items, item, unknown) for item in value]
+                return ["" if item is None else _decode_string(items, item, unknown) for item in value]
         return value
     decode_item = _DECODERS[kind]
     return [zero_value(items) if item is None else decode_item(items, item, unknown) for item in value]
 
 
-def _map(node: Node, value: Any, unknown: list[str]) -> Any:
+def _decode_map(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is not dict:
         raise _WrongType(value, node.go.type.lstrip("*"), "map")
     values = node.values
@@ -220,16 +220,16 @@ def _map(node: Node, value: Any, unknown: list[str]) -> Any:
     if kind == "string":
         for inner in value.values():
             if type(inner) is not str:
-                return {k: "" if v is None else _string(values, v, unknown) for k, v in value.items()}
+                return {k: "" if v is None else _decode_string(values, v, unknown) for k, v in value.items()}
         return value
     decode_value = _DECODERS[kind]
     if node.go.type == "v1.ResourceList":
-        return {key: "0" if inner is None else _resource(inner) for key, inner in value.items()}
+        return {key: "0" if inner is None else _decode_resource_quantity(inner) for key, inner in value.items()}
     null = "" if kind == "bytes" else zero_value(values)  # Nil bytes are empty after storage.
     return {key: null if inner is None else decode_value(values, inner, unknown) for key, inner in value.items()}
 
 
-def _string(node: Node, value: Any, unknown: list[str]) -> str:
+def _decode_string(node: Node, value: Any, unknown: list[str]) -> str:
     if type(value) is not str:
         raise _WrongType(value, node.go.type.lstrip("*"), "string")
     return value
@@ -241,13 +241,13 @@ def expect_string(value: Any) -> None:
         raise _WrongType(value, "string", "string").to_decode_error()
 
 
-def _bool(node: Node, value: Any, unknown: list[str]) -> bool:
+def _decode_bool(node: Node, value: Any, unknown: list[str]) -> bool:
     if type(value) is not bool:
         raise _WrongType(value, node.go.type.lstrip("*"), "bool")
     return value
 
 
-def _int(node: Node, value: Any, unknown: list[str]) -> int:
+def _decode_int(node: Node, value: Any, unknown: list[str]) -> int:
     if type(value) is not int:
         raise _WrongType(value, node.go.type.lstrip("*"), node.go.kind, literal=True)
     limit = _INT_RANGES.get(node.go.kind, 2**63)
@@ -256,13 +256,13 @@ def _int(node: Node, value: Any, unknown: list[str]) -> int:
     return value
 
 
-def _float(node: Node, value: Any, unknown: list[str]) -> float:
+def _decode_float(node: Node, value: Any, unknown: list[str]) -> float:
     if type(value) is not float and type(value) is not int:
         raise _WrongType(value, node.go.type.lstrip("*"), "float64")
     return int(value) if type(value) is float and value.is_integer() and abs(value) < 2**53 else value
 
 
-def _bytes(node: Node, value: Any, unknown: list[str]) -> Any:
+def _decode_bytes(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is list:
         for byte in value:
             if type(byte) is not int or not 0 <= byte < 256:
@@ -276,23 +276,23 @@ def _bytes(node: Node, value: Any, unknown: list[str]) -> Any:
         raise DecodeError(str(error), f"error decoding from json: {error}", continues=True) from None
 
 
-def _quantity(node: Node, value: Any, unknown: list[str], milli: bool = False) -> str:
-    text = value.strip() if type(value) is str else _json(value)
+def _decode_quantity(node: Node, value: Any, unknown: list[str], milli: bool = False) -> str:
+    text = value.strip() if type(value) is str else _format_json(value)
     try:
         return quantity.canonicalize(text, milli=milli)
     except quantity.QuantityError as error:
         raise DecodeError(str(error)) from None
 
 
-def _resource(value: Any) -> str:
+def _decode_resource_quantity(value: Any) -> str:
     """Decode a quantity of a resource list, which Go's defaulting rounds up to thousandths."""
-    return _quantity(_NO_NODE, value, [], True)
+    return _decode_quantity(_NO_NODE, value, [], True)
 
 
 _NO_NODE = Node()
 
 
-def _time(node: Node, value: Any, unknown: list[str]) -> Any:
+def _decode_time(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is not str:
         raise _WrongType(value, "string")
     try:
@@ -301,7 +301,7 @@ def _time(node: Node, value: Any, unknown: list[str]) -> Any:
         raise DecodeError(str(error)) from None
 
 
-def _duration(node: Node, value: Any, unknown: list[str]) -> str:
+def _decode_duration(node: Node, value: Any, unknown: list[str]) -> str:
     if type(value) is not str:
         raise _WrongType(value, "string")
     try:
@@ -310,7 +310,7 @@ def _duration(node: Node, value: Any, unknown: list[str]) -> str:
         raise DecodeError(str(error)) from None
 
 
-def _int_or_string(node: Node, value: Any, unknown: list[str]) -> int | str:
+def _decode_int_or_string(node: Node, value: Any, unknown: list[str]) -> int | str:
     if type(value) is str:
         return value
     if type(value) is not int or not -(2**31) <= value < 2**31:
@@ -318,11 +318,11 @@ def _int_or_string(node: Node, value: Any, unknown: list[str]) -> int | str:
     return value
 
 
-def _raw(node: Node, value: Any, unknown: list[str]) -> Any:
+def _keep_raw_value(node: Node, value: Any, unknown: list[str]) -> Any:
     return value
 
 
-def _schema_or(node: Node, value: Any, unknown: list[str]) -> Any:
+def _decode_schema_union(node: Node, value: Any, unknown: list[str]) -> Any:
     """Decode a union type of CustomResourceDefinition schemas, such as JSONSchemaPropsOrBool.
 
     The content of the union is decoded leniently.
@@ -330,11 +330,11 @@ def _schema_or(node: Node, value: Any, unknown: list[str]) -> Any:
     kind = node.go.kind
     props = builtin.schema_of_type("apiextensions.v1.JSONSchemaProps")
     if type(value) is dict:
-        return _struct(props, value, unknown)
+        return _decode_struct(props, value, unknown)
     if kind == "SchemaOrArray":
-        return [_struct(props, item or {}, unknown) for item in value] if type(value) is list and value else None
+        return [_decode_struct(props, item or {}, unknown) for item in value] if type(value) is list and value else None
     if kind == "SchemaOrStrings":
-        return [_string(props.fields["type"], item, []) for item in value] if type(value) is list else None
+        return [_decode_string(props.fields["type"], item, []) for item in value] if type(value) is list else None
     if type(value) is bool:
         return value
     raise DecodeError("boolean or JSON schema expected")
@@ -359,16 +359,16 @@ def _find_unknown(node: Node, value: Any, path: str) -> Any:
             yield from _find_unknown(node.items, inner, f"{path}[{index}]")
 
 
-def _type_name(value: Any) -> str:
+def _get_json_type_name(value: Any) -> str:
     """Return the name of a value's JSON type in the messages of Go's decoder."""
     return _TYPE_NAMES.get(type(value), "null")
 
 
-def _literal(value: Any) -> str:
-    return f"number {_json(value)}" if type(value) in (int, float) else _type_name(value)
+def _describe_value(value: Any) -> str:
+    return f"number {_format_json(value)}" if type(value) in (int, float) else _get_json_type_name(value)
 
 
-def _json(value: Any) -> str:
+def _format_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
@@ -386,9 +386,13 @@ _ZEROS: dict[str, Any] = {
     "Quantity": "0", "IntOrString": 0, "Duration": "0s", "SchemaOrBool": False,
 }  # fmt: skip
 _DECODERS: dict[str, Callable[[Node, Any, list[str]], Any]] = {
-    "struct": _struct, "list": _list, "map": _map, "string": _string, "bool": _bool, "bytes": _bytes,
-    "int": _int, "int32": _int, "int64": _int, "uint8": _int, "float64": _float,
-    "Quantity": _quantity, "Time": _time, "MicroTime": _time, "Duration": _duration, "IntOrString": _int_or_string,
-    "Raw": _raw, "FieldsV1": _raw, "JSON": _raw,
-    "SchemaOrBool": _schema_or, "SchemaOrArray": _schema_or, "SchemaOrStrings": _schema_or,
+    "struct": _decode_struct, "list": _decode_list, "map": _decode_map,
+    "string": _decode_string, "bool": _decode_bool, "bytes": _decode_bytes,
+    "int": _decode_int, "int32": _decode_int, "int64": _decode_int, "uint8": _decode_int, "float64": _decode_float,
+    "Quantity": _decode_quantity, "IntOrString": _decode_int_or_string,
+    "Time": _decode_time, "MicroTime": _decode_time, "Duration": _decode_duration,
+    "Raw": _keep_raw_value, "FieldsV1": _keep_raw_value, "JSON": _keep_raw_value,
+    "SchemaOrBool": _decode_schema_union,
+    "SchemaOrArray": _decode_schema_union,
+    "SchemaOrStrings": _decode_schema_union,
 }  # fmt: skip

@@ -58,30 +58,30 @@ def is_valid(name: str, text: str) -> bool:
     return check is None or check(text)
 
 
-def _matches(pattern: str, flags: int = re.ASCII) -> Callable[[str], bool]:
+def _build_pattern_check(pattern: str, flags: int = re.ASCII) -> Callable[[str], bool]:
     return lambda text: re.fullmatch(pattern, text, flags) is not None
 
 
-def _uuid(version: str = "[0-9a-f]", variant: str = "[0-9a-f]") -> Callable[[str], bool]:
-    return _matches(_UUID % (version, variant), re.IGNORECASE | re.ASCII)
+def _build_uuid_check(version: str = "[0-9a-f]", variant: str = "[0-9a-f]") -> Callable[[str], bool]:
+    return _build_pattern_check(_UUID % (version, variant), re.IGNORECASE | re.ASCII)
 
 
-def _date(text: str) -> bool:
+def _is_date(text: str) -> bool:
     try:
         return re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) is not None and bool(date.fromisoformat(text))
     except ValueError:
         return False
 
 
-def _date_time(text: str) -> bool:
+def _is_date_time(text: str) -> bool:
     parts = text.lower().split("t")
-    if len(parts) < 2 or not _date(parts[0]):
+    if len(parts) < 2 or not _is_date(parts[0]):
         return False
     match = re.fullmatch(_CLOCK, parts[1])
     return match is not None and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
 
 
-def _duration(text: str) -> bool:
+def _is_duration(text: str) -> bool:
     try:
         parse_duration(text)
     except ValueError:
@@ -106,7 +106,7 @@ def parse_duration(text: str) -> int:
     return sum(lengths)
 
 
-def _hostname(text: str) -> bool:
+def _is_hostname(text: str) -> bool:
     labels = text.split(".")
     return (
         re.fullmatch(_HOSTNAME, text) is not None
@@ -115,7 +115,7 @@ def _hostname(text: str) -> bool:
     )
 
 
-def _uri(text: str) -> bool:
+def _is_uri(text: str) -> bool:
     if not text or any(char <= " " or char == "\x7f" for char in text):
         return False
     if text.startswith("/") or text == "*":
@@ -128,31 +128,31 @@ def _uri(text: str) -> bool:
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text) is not None
 
 
-def _email(text: str) -> bool:
+def _is_email(text: str) -> bool:
     return re.fullmatch(_EMAIL, text.strip()) is not None
 
 
-def _without_zeros(text: str) -> str:
+def _remove_leading_zeros(text: str) -> str:
     """Return an IPv4 address without leading zeros, which do not make its numbers octal here."""
     return re.sub(r"(?<![0-9a-fA-F:])0+(?=[0-9])", "", text) if "." in text else text
 
 
-def _ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _parse_ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(_without_zeros(text)) if "%" not in text else None
+        return ipaddress.ip_address(_remove_leading_zeros(text)) if "%" not in text else None
     except ValueError:
         return None
 
 
-def _cidr(text: str) -> bool:
+def _is_cidr(text: str) -> bool:
     address, slash, bits = text.partition("/")
-    ip = _ip(address)
+    ip = _parse_ip(address)
     if ip is None or not slash or not re.fullmatch(r"[0-9]{1,3}", bits):
         return False
     return int(bits) <= ip.max_prefixlen
 
 
-def _mac(text: str) -> bool:
+def _is_mac_address(text: str) -> bool:
     """Return whether a text is a MAC address of 6, 8 or 20 bytes.
 
     Bytes are separated by colons or dashes, groups of four digits by dots, or there is no separator.
@@ -165,7 +165,7 @@ def _mac(text: str) -> bool:
     return re.fullmatch(r"[0-9a-fA-F]+", text) is not None and len(text) in (12, 16, 40)
 
 
-def _isbn10(text: str) -> bool:
+def _is_isbn10(text: str) -> bool:
     digits = re.sub(r"[\s-]+", "", text)
     if re.fullmatch(r"[0-9]{9}[0-9X]", digits) is None:
         return False
@@ -173,7 +173,7 @@ def _isbn10(text: str) -> bool:
     return (total + 10 * (10 if digits[9] == "X" else int(digits[9]))) % 11 == 0
 
 
-def _isbn13(text: str) -> bool:
+def _is_isbn13(text: str) -> bool:
     digits = re.sub(r"[\s-]+", "", text)
     if re.fullmatch(r"[0-9]{13}", digits) is None:
         return False
@@ -181,7 +181,7 @@ def _isbn13(text: str) -> bool:
     return int(digits[12]) == (10 - total % 10) % 10
 
 
-def _credit_card(text: str) -> bool:
+def _is_credit_card(text: str) -> bool:
     digits = re.sub(r"[^0-9]+", "", text)
     if re.fullmatch(_CARD, digits, re.ASCII) is None:
         return False
@@ -190,30 +190,30 @@ def _credit_card(text: str) -> bool:
 
 
 _FORMATS: Final[dict[str, Callable[[str], bool]]] = {
-    "bsonobjectid": _matches("[0-9a-fA-F]{24}"),
-    "uri": _uri,
-    "email": _email,
-    "hostname": _hostname,
-    "ipv4": lambda text: "." in text and _ip(text) is not None,
-    "ipv6": lambda text: ":" in text and _ip(text) is not None,
-    "cidr": _cidr,
-    "mac": _mac,
-    "uuid": _uuid(),
-    "uuid3": _uuid("3"),
-    "uuid4": _uuid("4", "[89ab]"),
-    "uuid5": _uuid("5", "[89ab]"),
-    "isbn": lambda text: _isbn10(text) or _isbn13(text),
-    "isbn10": _isbn10,
-    "isbn13": _isbn13,
-    "creditcard": _credit_card,
-    "ssn": _matches(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
-    "hexcolor": _matches("#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
-    "rgbcolor": _matches(rf"rgb\({_COLOR},{_COLOR},{_COLOR}\)"),
-    "byte": _matches(_BYTE),
+    "bsonobjectid": _build_pattern_check("[0-9a-fA-F]{24}"),
+    "uri": _is_uri,
+    "email": _is_email,
+    "hostname": _is_hostname,
+    "ipv4": lambda text: "." in text and _parse_ip(text) is not None,
+    "ipv6": lambda text: ":" in text and _parse_ip(text) is not None,
+    "cidr": _is_cidr,
+    "mac": _is_mac_address,
+    "uuid": _build_uuid_check(),
+    "uuid3": _build_uuid_check("3"),
+    "uuid4": _build_uuid_check("4", "[89ab]"),
+    "uuid5": _build_uuid_check("5", "[89ab]"),
+    "isbn": lambda text: _is_isbn10(text) or _is_isbn13(text),
+    "isbn10": _is_isbn10,
+    "isbn13": _is_isbn13,
+    "creditcard": _is_credit_card,
+    "ssn": _build_pattern_check(r"\d{3}[- ]?\d{2}[- ]?\d{4}"),
+    "hexcolor": _build_pattern_check("#?([0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
+    "rgbcolor": _build_pattern_check(rf"rgb\({_COLOR},{_COLOR},{_COLOR}\)"),
+    "byte": _build_pattern_check(_BYTE),
     "password": lambda text: True,
-    "date": _date,
-    "duration": _duration,
-    "datetime": _date_time,
+    "date": _is_date,
+    "duration": _is_duration,
+    "datetime": _is_date_time,
 }  # fmt: skip
 _KUBERNETES: Final[dict[str, Callable[[str], bool]]] = {
     "k8s-short-name": lambda text: len(text) <= 63 and re.fullmatch(_NAME, text) is not None,

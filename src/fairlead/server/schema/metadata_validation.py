@@ -68,7 +68,7 @@ def validate_update(new: Metadata, old: Metadata) -> list[FieldError]:
         value = new.get(key)
         if value != old.get(key) and not (value in ("", None) and old.get(key) in ("", None)):
             errors.append(
-                field_errors.invalid(f"metadata.{key}", _zero_value(key) if value is None else value, IMMUTABLE)
+                field_errors.invalid(f"metadata.{key}", _get_zero_value(key) if value is None else value, IMMUTABLE)
             )
     errors += validate_labels_and_annotations(new, "metadata")
     errors += _validate_owner_references(new, "metadata")
@@ -76,7 +76,7 @@ def validate_update(new: Metadata, old: Metadata) -> list[FieldError]:
     return errors
 
 
-def _zero_value(key: str) -> str | None:
+def _get_zero_value(key: str) -> str | None:
     return "" if key in ("name", "namespace", "uid") else None
 
 
@@ -115,7 +115,7 @@ def _validate_owner_references(metadata: Metadata, path: str) -> list[FieldError
             errors.append(field_errors.invalid(f"{field}.uid", "", "must not be empty"))
         if (group, version, kind) == ("", "v1", "Event"):
             message = "/v1, Kind=Event is disallowed from being an owner"
-            errors.append(_invalid_reference(field, _order_reference(reference), message))
+            errors.append(_build_reference_error(field, _order_reference(reference), message))
         if reference.get("controller"):
             current = f"{kind}/{name}"
             if controller:
@@ -123,7 +123,7 @@ def _validate_owner_references(metadata: Metadata, path: str) -> list[FieldError
                     'Only one reference can have Controller set to true. Found "true" in references for '
                     f"{controller} and {current}"
                 )
-                errors.append(_invalid_reference(field, [_order_reference(r) for r in references], message))
+                errors.append(_build_reference_error(field, [_order_reference(r) for r in references], message))
             else:
                 controller = current
     return errors
@@ -135,7 +135,7 @@ def _order_reference(reference: dict[str, Any]) -> dict[str, Any]:
     return required | {key: reference[key] for key in ("controller", "blockOwnerDeletion") if key in reference}
 
 
-def _invalid_reference(field: str, value: Any, message: str) -> FieldError:
+def _build_reference_error(field: str, value: Any, message: str) -> FieldError:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return FieldError("FieldValueInvalid", field, f"Invalid value: {text}: {message}")
 

@@ -38,7 +38,7 @@ def _describe_pattern(message: str, pattern: str, *examples: str) -> str:
     return f"{message} (e.g. {listed}regex used for validation is '{pattern}')"
 
 
-def _too_long(limit: int, unit: str = "bytes") -> str:
+def _format_too_long(limit: int, unit: str = "bytes") -> str:
     return f"must be no more than {limit} {unit}"
 
 
@@ -48,7 +48,7 @@ def subdomain(name: str, prefix: bool = False, unit: str = "characters") -> list
     `prefix`: a generateName, which may end in a dash.
     """
     name = mask_trailing_dash(name) if prefix else name
-    errors = [_too_long(253, unit)] if len(name) > 253 else []
+    errors = [_format_too_long(253, unit)] if len(name) > 253 else []
     if not DNS_1123_SUBDOMAIN.match(name):
         pattern = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
         errors.append(_describe_pattern(_SUBDOMAIN, pattern, "example.com"))
@@ -57,7 +57,7 @@ def subdomain(name: str, prefix: bool = False, unit: str = "characters") -> list
 
 def subdomain_or_underscore(name: str) -> list[str]:
     """Return the errors of a DNS search domain: a DNS subdomain that may contain underscores."""
-    errors = [_too_long(253, "characters")] if len(name) > 253 else []
+    errors = [_format_too_long(253, "characters")] if len(name) > 253 else []
     part_pattern = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
     pattern = rf"{part_pattern}(\.{part_pattern})*"
     if not re.fullmatch(pattern, name):
@@ -68,7 +68,7 @@ def subdomain_or_underscore(name: str) -> list[str]:
 def label(name: str, prefix: bool = False) -> list[str]:
     """Return the errors of a DNS-1123 label, the name of a Namespace or Service."""
     name = mask_trailing_dash(name) if prefix else name
-    errors = [_too_long(63, "characters")] if len(name) > 63 else []
+    errors = [_format_too_long(63, "characters")] if len(name) > 63 else []
     if not DNS_1123_LABEL.match(name):
         if DNS_1123_SUBDOMAIN.match(name):
             errors.append("must not contain dots")
@@ -80,7 +80,7 @@ def label(name: str, prefix: bool = False) -> list[str]:
 def dns1035(name: str, prefix: bool = False) -> list[str]:
     """Return the errors of a DNS-1035 label, such as a plural or a kind in lower case."""
     name = mask_trailing_dash(name) if prefix else name
-    errors = [_too_long(63, "characters")] if len(name) > 63 else []
+    errors = [_format_too_long(63, "characters")] if len(name) > 63 else []
     if not DNS_1035_LABEL.match(name):
         errors.append(_describe_pattern(_LABEL_1035, "[a-z]([-a-z0-9]*[a-z0-9])?", "my-name", "abc-123"))
     return errors
@@ -118,7 +118,7 @@ def qualified(name: str) -> list[str]:
     if not name_part:
         errors.append("name part must be non-empty")
     elif len(name_part) > 63:
-        errors.append(f"name part {_too_long(63)}")
+        errors.append(f"name part {_format_too_long(63)}")
     if not QUALIFIED_PART.match(name_part):
         message = _describe_pattern(
             _QUALIFIED, "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]", "MyName", "my.name", "123-abc"
@@ -129,7 +129,7 @@ def qualified(name: str) -> list[str]:
 
 def label_value(value: str) -> list[str]:
     """Return the errors of a label value."""
-    errors = [_too_long(63)] if len(value) > 63 else []
+    errors = [_format_too_long(63)] if len(value) > 63 else []
     if not LABEL_VALUE.match(value):
         pattern = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
         errors.append(_describe_pattern(_VALUE, pattern, "MyValue", "my_value", "12345"))

@@ -31,15 +31,15 @@ def parse(text: str) -> tuple[Decimal, str]:
     elif suffix in _DECIMAL:
         value, form = number.scaleb(_DECIMAL[suffix], _EXACT), "decimal"
     else:
-        value, form = number.scaleb(_exponent(suffix), _EXACT), "exponent"
-    return (value.quantize(_NANO, ROUND_UP, _EXACT) if _decimals(value) > 9 else value), form
+        value, form = number.scaleb(_parse_exponent(suffix), _EXACT), "exponent"
+    return (value.quantize(_NANO, ROUND_UP, _EXACT) if _count_decimals(value) > 9 else value), form
 
 
 @lru_cache(maxsize=4096)
 def canonicalize(text: str, *, milli: bool = False) -> str:
     """Return a quantity in canonical form. `milli` rounds it up to thousandths. Raises QuantityError."""
     value, form = parse(text)
-    if milli and _decimals(value) > 3 and _EXACT.remainder(value, _MILLI):
+    if milli and _count_decimals(value) > 3 and _EXACT.remainder(value, _MILLI):
         return format_quantity(value.quantize(_MILLI, ROUND_UP, _EXACT), form)
     return text if _is_canonical(text) else format_quantity(value, form)
 
@@ -53,12 +53,12 @@ def _is_canonical(text: str) -> bool:
         exponent = 10 * _BINARY[suffix]
         short = 15 - len(digits) - int(exponent * 3 / 10) - 1 >= 0
         return not fraction and "." not in text and short and bool(int(digits or 0) & 7)
-    scale = (_DECIMAL[suffix] if suffix in _DECIMAL else _exponent(suffix)) - len(fraction)
+    scale = (_DECIMAL[suffix] if suffix in _DECIMAL else _parse_exponent(suffix)) - len(fraction)
     fits = len(digits) <= 18 and scale >= -9 and scale % 3 == 0
     return fits and digits[:1] not in ("", "0") and not digits.endswith("000")
 
 
-def _decimals(value: Decimal) -> int:
+def _count_decimals(value: Decimal) -> int:
     exponent = value.as_tuple().exponent
     assert isinstance(exponent, int)
     return -exponent
@@ -98,7 +98,7 @@ def _split_suffix(text: str) -> tuple[Decimal, str]:
     return _EXACT.create_decimal(number), text[end:]
 
 
-def _exponent(suffix: str) -> int:
+def _parse_exponent(suffix: str) -> int:
     if suffix[0] not in "eE":
         raise QuantityError(WRONG_SUFFIX)
     try:

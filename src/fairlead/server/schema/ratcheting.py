@@ -19,8 +19,8 @@ def match_old_items(node: Node, old: Any) -> Callable[[Any], Any]:
     by_identity: dict[bytes, Any] = {}
     for item in old:
         if _has_keys(node, item):
-            by_identity.setdefault(_identity(node, item), item)
-    return lambda item: by_identity.get(_identity(node, item), MISSING) if _has_keys(node, item) else MISSING
+            by_identity.setdefault(_compute_identity(node, item), item)
+    return lambda item: by_identity.get(_compute_identity(node, item), MISSING) if _has_keys(node, item) else MISSING
 
 
 def _has_keys(node: Node, item: Any) -> bool:
@@ -67,11 +67,11 @@ def reorder_old_value(node: Node | None, old: Any, new: Any) -> Any:
             result[key] = reorder_old_value(child, inner, new[key]) if key in new else inner
         return result
     if type(old) is list and type(new) is list and node.list_type != "atomic":
-        order = {_identity(node, item): index for index, item in enumerate(new)}
-        return sorted(old, key=lambda item: order.get(_identity(node, item), len(order)))
+        order = {_compute_identity(node, item): index for index, item in enumerate(new)}
+        return sorted(old, key=lambda item: order.get(_compute_identity(node, item), len(order)))
     return old
 
 
-def _identity(node: Node, item: Any) -> bytes:
+def _compute_identity(node: Node, item: Any) -> bytes:
     """Return the identity of a list item: its keys in a list of type map, the whole item in a set."""
     return gojson.dumps([item.get(key) for key in node.keys] if type(item) is dict and node.keys else item)

@@ -74,10 +74,10 @@ class Constraints:
         self.exclusive_minimum = bool(schema.get("exclusiveMinimum"))
         self.exclusive_maximum = bool(schema.get("exclusiveMaximum"))
         self.multiple_of: float | None = schema.get("multipleOf")
-        self.all_of = tuple(_node(inner) for inner in schema.get("allOf") or ())
-        self.any_of = tuple(_node(inner) for inner in schema.get("anyOf") or ())
-        self.one_of = tuple(_node(inner) for inner in schema.get("oneOf") or ())
-        self.not_ = _node(schema["not"]) if schema.get("not") is not None else None
+        self.all_of = tuple(_build_node(inner) for inner in schema.get("allOf") or ())
+        self.any_of = tuple(_build_node(inner) for inner in schema.get("anyOf") or ())
+        self.one_of = tuple(_build_node(inner) for inner in schema.get("oneOf") or ())
+        self.not_ = _build_node(schema["not"]) if schema.get("not") is not None else None
         self.validations: list[dict[str, Any]] = schema.get("x-kubernetes-validations") or []
         self.keys: tuple[str, ...] = tuple(schema.get("x-kubernetes-list-map-keys") or ())
         # Most schemas constrain only the type.
@@ -93,7 +93,7 @@ def compile_schema(schema: dict[str, Any]) -> Node:
     content = msgspec.json.encode(schema, order="sorted")
     node = _cache.get(content)
     if node is None:
-        node = _cache[content] = _node({**schema, "x-kubernetes-embedded-resource": True})
+        node = _cache[content] = _build_node({**schema, "x-kubernetes-embedded-resource": True})
         if len(_cache) > _CACHE_SIZE:
             _cache.popitem(last=False)
     else:
@@ -111,22 +111,22 @@ _PRESERVE_UNKNOWN = {"type": "object", "x-kubernetes-preserve-unknown-fields": T
 
 def compile_fragment(schema: dict[str, Any], *, every_format: bool = False) -> Node:
     """Return an uncached node for a part of a schema. `every_format` also enforces formats that its type ignores."""
-    return _node(schema, every_format)
+    return _build_node(schema, every_format)
 
 
-def _node(schema: dict[str, Any], every_format: bool = False) -> Node:
-    properties = {key: _node(inner, every_format) for key, inner in (schema.get("properties") or {}).items()}
+def _build_node(schema: dict[str, Any], every_format: bool = False) -> Node:
+    properties = {key: _build_node(inner, every_format) for key, inner in (schema.get("properties") or {}).items()}
     additional = schema.get("additionalProperties")
-    values = _node(additional, every_format) if isinstance(additional, dict) else ANYTHING if additional else None
+    values = _build_node(additional, every_format) if isinstance(additional, dict) else ANYTHING if additional else None
     items = schema.get("items")
     embedded = bool(schema.get("x-kubernetes-embedded-resource"))
     list_type: ListType = schema.get("x-kubernetes-list-type") or "atomic"
     int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
     return Node(
         "" if int_or_string else schema.get("type") or "",
-        fields={**properties, **_type_meta()} if embedded else properties,
+        fields={**properties, **_build_type_meta()} if embedded else properties,
         values=values,
-        items=_node(items, every_format) if isinstance(items, dict) else None,
+        items=_build_node(items, every_format) if isinstance(items, dict) else None,
         map_type="atomic" if schema.get("x-kubernetes-map-type") == "atomic" else "granular",
         list_type=list_type,
         keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
@@ -140,6 +140,6 @@ def _node(schema: dict[str, Any], every_format: bool = False) -> Node:
     )
 
 
-def _type_meta() -> dict[str, Node]:
+def _build_type_meta() -> dict[str, Node]:
     config_map = builtin.schema_of_kind("", "v1", "ConfigMap").fields
     return {key: config_map[key] for key in ("apiVersion", "kind", "metadata")}

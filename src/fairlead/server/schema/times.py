@@ -20,10 +20,10 @@ def normalize_time(text: str, *, micro: bool = False) -> str:
     match = _TIME.fullmatch(text)
     layout = _MICRO_LAYOUT if micro else _LAYOUT
     if match is None or (micro and len(match[7] or "") != 7):
-        raise ValueError(_parse_error(text, layout, micro))
+        raise ValueError(_find_parse_error(text, layout, micro))
     year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
     zone = match[8]
-    offset = UTC if zone == "Z" else timezone((1 if zone[0] == "+" else -1) * _zone_offset(zone))
+    offset = UTC if zone == "Z" else timezone((1 if zone[0] == "+" else -1) * _parse_zone_offset(zone))
     try:
         moment = datetime(year, month, day, hour, minute, second, tzinfo=offset).astimezone(UTC)
     except (ValueError, OverflowError):
@@ -75,11 +75,11 @@ def format_duration(nanoseconds: int) -> str:
     if remaining < 10**9:
         for unit, size in (("ms", 10**6), ("µs", 1000), ("ns", 1)):
             if remaining >= size:
-                return f"{sign}{_decimal(remaining, size)}{unit}"
+                return f"{sign}{_format_decimal(remaining, size)}{unit}"
         return "0s"
     hours, remaining = divmod(remaining, _UNITS["h"])
     minutes, remaining = divmod(remaining, _UNITS["m"])
-    text = f"{_decimal(remaining, 10**9)}s"
+    text = f"{_format_decimal(remaining, 10**9)}s"
     if hours or minutes:
         text = f"{minutes}m{text}"
     if hours:
@@ -87,17 +87,17 @@ def format_duration(nanoseconds: int) -> str:
     return sign + text
 
 
-def _decimal(value: int, size: int) -> str:
+def _format_decimal(value: int, size: int) -> str:
     integer, fraction = divmod(value, size)
     digits = str(fraction).rjust(len(str(size)) - 1, "0").rstrip("0") if size > 1 else ""
     return f"{integer}.{digits}" if digits else str(integer)
 
 
-def _zone_offset(zone: str) -> timedelta:
+def _parse_zone_offset(zone: str) -> timedelta:
     return timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
 
 
-def _parse_error(text: str, layout: str, micro: bool) -> str:
+def _find_parse_error(text: str, layout: str, micro: bool) -> str:
     """Return Go's error message: a part is out of range, or the rest of the text does not match the layout."""
     pieces = [(r"\d{4}", "2006", "", 0), ("-", "-", "", 0), (r"\d\d", "01", "month", 12), ("-", "-", "", 0),
               (r"\d\d", "02", "", 0), ("T", "T", "", 0), (r"\d\d", "15", "hour", 23), (":", ":", "", 0),

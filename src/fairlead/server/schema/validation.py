@@ -111,10 +111,10 @@ def _run_checks(node: Node, value: Any, path: str, errors: list[_Error], old: An
     if value is None:
         matched = 1
         if constraints.types and not node.nullable:
-            errors.append(_wrong_type(path, ",".join(constraints.types), "null"))
+            errors.append(_build_type_error(path, ",".join(constraints.types), "null"))
             matched = 0
         if constraints.enum:
-            errors.append(_not_in_enum(constraints, path, value))
+            errors.append(_build_enum_error(constraints, path, value))
         return matched
     matched = 2  # The enum and this schema itself count as passed checks.
     if constraints.types or constraints.format:
@@ -128,14 +128,14 @@ def _run_checks(node: Node, value: Any, path: str, errors: list[_Error], old: An
             if constraints.format and formats.is_known(constraints.format):
                 matched += 1
                 if not formats.is_valid(constraints.format, value):
-                    errors.append(_wrong_type(path, constraints.format, value))
+                    errors.append(_build_type_error(path, constraints.format, value))
     elif kind is int or kind is float:
         matched += 2
         _check_number(constraints, value, path, errors)
     elif kind is list:
         matched += 2 + _check_list(node, constraints, value, path, errors, old)
     if constraints.enum and not any(_equals_enum_value(value, allowed) for allowed in constraints.enum):
-        errors.append(_not_in_enum(constraints, path, value))
+        errors.append(_build_enum_error(constraints, path, value))
     if kind is dict:
         matched += 1 + _check_object(node, constraints, value, path, errors, old, root)
     return matched
@@ -148,12 +148,12 @@ def _check_type(constraints: Constraints, value: Any, path: str, errors: list[_E
     fits = kind in constraints.types or is_whole_number or (kind == "integer" and "number" in constraints.types)
     stringlike = kind in ("string", "array")
     if not stringlike and constraints.format and not fits and form != constraints.format:
-        errors.append(_wrong_type(path, constraints.format, form))
+        errors.append(_build_type_error(path, constraints.format, form))
         return 0
     if constraints.format and stringlike and not ("number" in constraints.types or "integer" in constraints.types):
         return 1
     if not fits:
-        errors.append(_wrong_type(path, ",".join(constraints.types), kind))
+        errors.append(_build_type_error(path, ",".join(constraints.types), kind))
         return 0
     return 1
 
@@ -172,7 +172,7 @@ def _check_combinators(constraints: Constraints, value: Any, path: str, errors: 
                 best = count, inner
         else:
             assert best is not None
-            errors.append(_error_without_path(f'"{path}" must validate at least one schema (anyOf)'))
+            errors.append(_build_error_without_path(f'"{path}" must validate at least one schema (anyOf)'))
             errors.extend(best[1])
             matched += best[0]
     if constraints.one_of:
@@ -187,7 +187,9 @@ def _check_combinators(constraints: Constraints, value: Any, path: str, errors: 
                 best = count, inner
         if valid != 1:
             count_text = f"Found {valid} valid alternatives" if valid else "Found none valid"
-            errors.append(_error_without_path(f'"{path}" must validate one and only one schema (oneOf). {count_text}'))
+            errors.append(
+                _build_error_without_path(f'"{path}" must validate one and only one schema (oneOf). {count_text}')
+            )
             if best is not None:
                 errors.extend(best[1])
                 matched += best[0]
@@ -202,55 +204,57 @@ def _check_combinators(constraints: Constraints, value: Any, path: str, errors: 
             errors.extend(inner)
         if valid != len(constraints.all_of):
             suffix = "" if valid else ". None validated"
-            errors.append(_error_without_path(f'"{path}" must validate all the schemas (allOf){suffix}'))
+            errors.append(_build_error_without_path(f'"{path}" must validate all the schemas (allOf){suffix}'))
     if constraints.not_ is not None:
         inner = []
         _run_checks(constraints.not_, value, path, inner, old, False)
         if not inner:
-            errors.append(_error_without_path(f'"{path}" must not validate the schema (not)'))
+            errors.append(_build_error_without_path(f'"{path}" must not validate the schema (not)'))
     return matched
 
 
 def _check_string(constraints: Constraints, value: str, path: str, errors: list[_Error]) -> None:
     if constraints.max_length is not None and len(value) > constraints.max_length:
         text = f"{path} in body should be at most {constraints.max_length} chars long"
-        errors.append(_Error(text, *_at_path(field_errors.too_long("", constraints.max_length), path)))
+        errors.append(_Error(text, *_move_to_path(field_errors.too_long("", constraints.max_length), path)))
     elif constraints.min_length is not None and len(value) < constraints.min_length:
-        errors.append(_invalid(path, value, f"should be at least {constraints.min_length} chars long"))
+        errors.append(_build_invalid_error(path, value, f"should be at least {constraints.min_length} chars long"))
     elif constraints.pattern and not compile_pattern(constraints.pattern).search(value):
-        errors.append(_invalid(path, value, f"should match '{constraints.pattern}'"))
+        errors.append(_build_invalid_error(path, value, f"should match '{constraints.pattern}'"))
 
 
 def _check_number(constraints: Constraints, value: float, path: str, errors: list[_Error]) -> None:
     single = constraints.types[0] if len(constraints.types) == 1 else ""
     form = constraints.format if single in ("integer", "number") else ""
-    _in_range(value, single, form, "Checked", path, errors)
+    _is_in_range(value, single, form, "Checked", path, errors)
     if constraints.only_type:
         return
     is_integer = type(value) is int
     if constraints.multiple_of is not None:
-        exact = _in_range(constraints.multiple_of, single, form, "MultipleOf", path, errors)
+        exact = _is_in_range(constraints.multiple_of, single, form, "MultipleOf", path, errors)
         factor = int(constraints.multiple_of) if is_integer and exact else float(constraints.multiple_of)
         if factor <= 0:
             text = f"factor MultipleOf declared for {path} must be positive: {field_errors.format_go(factor)}"
-            errors.append(_Error(text, *_at_path(field_errors.invalid("", factor, text), path)))
+            errors.append(_Error(text, *_move_to_path(field_errors.invalid("", factor, text), path)))
         elif value % factor if is_integer and exact else not _is_json_integer(value / factor):
-            errors.append(_invalid(path, value, f"should be a multiple of {field_errors.format_go(factor)}"))
+            errors.append(
+                _build_invalid_error(path, value, f"should be a multiple of {field_errors.format_go(factor)}")
+            )
     if constraints.minimum is not None:
-        exact = _in_range(constraints.minimum, single, form, "Minimum boundary", path, errors)
+        exact = _is_in_range(constraints.minimum, single, form, "Minimum boundary", path, errors)
         bound = int(constraints.minimum) if is_integer and exact else float(constraints.minimum)
         if value < bound or (constraints.exclusive_minimum and value == bound):
             relation = "greater than" if constraints.exclusive_minimum else "greater than or equal to"
-            errors.append(_invalid(path, value, f"should be {relation} {field_errors.format_go(bound)}"))
+            errors.append(_build_invalid_error(path, value, f"should be {relation} {field_errors.format_go(bound)}"))
     if constraints.maximum is not None:
-        exact = _in_range(constraints.maximum, single, form, "Maximum boundary", path, errors)
+        exact = _is_in_range(constraints.maximum, single, form, "Maximum boundary", path, errors)
         bound = int(constraints.maximum) if is_integer and exact else float(constraints.maximum)
         if value > bound or (constraints.exclusive_maximum and value == bound):
             relation = "less than" if constraints.exclusive_maximum else "less than or equal to"
-            errors.append(_invalid(path, value, f"should be {relation} {field_errors.format_go(bound)}"))
+            errors.append(_build_invalid_error(path, value, f"should be {relation} {field_errors.format_go(bound)}"))
 
 
-def _in_range(value: float, kind: str, form: str, number_kind: str, path: str, errors: list[_Error]) -> bool:
+def _is_in_range(value: float, kind: str, form: str, number_kind: str, path: str, errors: list[_Error]) -> bool:
     """Return whether a number fits the type and format. Append an error if it does not."""
     if kind == "integer":
         limit = 2**31 if form == "int32" else 2**63
@@ -262,7 +266,7 @@ def _in_range(value: float, kind: str, form: str, number_kind: str, path: str, e
         fits = True
     if not fits:
         format_text = f"with format {form}" if form else "(default format)"
-        errors.append(_error_without_path(f"{number_kind} value must be of type {kind} {format_text} in {path}"))
+        errors.append(_build_error_without_path(f"{number_kind} value must be of type {kind} {format_text} in {path}"))
     return fits
 
 
@@ -276,10 +280,10 @@ def _check_list(
             matched += _check(node.items, item, f"{path}[{index}]", errors, find_old(item))
     size = len(value)
     if constraints.min_items is not None and size < constraints.min_items:
-        errors.append(_invalid(path, size, f"should have at least {constraints.min_items} items"))
+        errors.append(_build_invalid_error(path, size, f"should have at least {constraints.min_items} items"))
     if constraints.max_items is not None and size > constraints.max_items:
         text = f"{path} in body should have at most {constraints.max_items} items"
-        errors.append(_Error(text, *_at_path(field_errors.too_many("", size, constraints.max_items), path)))
+        errors.append(_Error(text, *_move_to_path(field_errors.too_many("", size, constraints.max_items), path)))
     return matched
 
 
@@ -288,15 +292,15 @@ def _check_object(
 ) -> int:
     matched, size = 0, len(value)
     if constraints.min_properties is not None and size < constraints.min_properties:
-        errors.append(_invalid(path, size, f"should have at least {constraints.min_properties} properties"))
+        errors.append(_build_invalid_error(path, size, f"should have at least {constraints.min_properties} properties"))
     if constraints.max_properties is not None and size > constraints.max_properties:
         text = f"{path} in body should have at most {constraints.max_properties} properties"
-        errors.append(_Error(text, *_at_path(field_errors.too_many("", size, constraints.max_properties), path)))
+        errors.append(_Error(text, *_move_to_path(field_errors.too_many("", size, constraints.max_properties), path)))
     properties = constraints.properties
     old_values: dict[str, Any] = old if type(old) is dict else {}
     if constraints.additional is False:
         texts = (f"{path}.{key} in body is a forbidden property" for key in value if key not in properties)
-        errors.extend(_error_at(path, text) for text in texts)
+        errors.extend(_build_error_at(path, text) for text in texts)
     elif node.values is not None and node.values is not ANYTHING:
         for key, inner in value.items():
             if key not in properties:
@@ -327,30 +331,32 @@ def _is_json_integer(value: float) -> bool:
     return value == integer or (integer > 0 and (value - integer) / (value + integer) < 1e-9)
 
 
-def _not_in_enum(constraints: Constraints, path: str, value: Any) -> _Error:
+def _build_enum_error(constraints: Constraints, path: str, value: Any) -> _Error:
     supported = [item if isinstance(item, str) else gojson.dumps(item).decode() for item in constraints.enum]
-    return _Error(f"{path} in body should be one of", *_at_path(field_errors.not_supported("", value, supported), path))
+    return _Error(
+        f"{path} in body should be one of", *_move_to_path(field_errors.not_supported("", value, supported), path)
+    )
 
 
-def _wrong_type(path: str, expected: str, value: str) -> _Error:
+def _build_type_error(path: str, expected: str, value: str) -> _Error:
     text = f"{path} in body must be of type {expected}: {quote_go(value)}"
-    return _Error(text, *_at_path(field_errors.type_invalid("", value, text), path))
+    return _Error(text, *_move_to_path(field_errors.type_invalid("", value, text), path))
 
 
-def _invalid(path: str, value: Any, message: str) -> _Error:
+def _build_invalid_error(path: str, value: Any, message: str) -> _Error:
     text = f"{path} in body {message}"
-    return _Error(text, *_at_path(field_errors.invalid("", value, text), path))
+    return _Error(text, *_move_to_path(field_errors.invalid("", value, text), path))
 
 
-def _error_without_path(text: str) -> _Error:
+def _build_error_without_path(text: str) -> _Error:
     return _Error(text, "FieldValueInvalid", None, f'Invalid value: "": {text}')
 
 
-def _error_at(path: str, text: str) -> _Error:
+def _build_error_at(path: str, text: str) -> _Error:
     return _Error(text, "FieldValueInvalid", path, f'Invalid value: "": {text}')
 
 
-def _at_path(cause: FieldError, path: str) -> tuple[str, str, str]:
+def _move_to_path(cause: FieldError, path: str) -> tuple[str, str, str]:
     return cause.reason, path, cause.message
 
 

@@ -40,23 +40,23 @@ def _parse(path: str) -> tuple[Step, ...]:
             steps.append(_descend)
             at += 2
             if name := _NAME.match(path, at):
-                steps.append(_child_step(name[0]))
+                steps.append(_build_child_step(name[0]))
                 at = name.end()
         elif path[at] == "." and (name := _NAME.match(path, at + 1)):
-            steps.append(_child_step(name[0]))
+            steps.append(_build_child_step(name[0]))
             at = name.end()
         elif match := _FILTER.match(path, at):
-            steps.append(_filter_step(match[1]))
+            steps.append(_build_filter_step(match[1]))
             at = match.end()
         elif path[at] == "[" and (end := path.find("]", at)) > 0:
-            steps += _bracket_steps(path[at + 1 : end])
+            steps += _build_bracket_steps(path[at + 1 : end])
             at = end + 1
         else:
             raise PathError(f"cannot read {path[at:]!r}")
     return tuple(steps)
 
 
-def _child_step(name: str) -> Step:
+def _build_child_step(name: str) -> Step:
     if name == "*":
         return lambda values: [child for value in values for child in _list_children(value)]
     key = re.sub(r"\\(.)", r"\1", name)
@@ -74,21 +74,21 @@ def _descend(values: list[Any]) -> list[Any]:
     return [item for value in values if (children := _list_children(value)) for item in (value, *_descend(children))]
 
 
-def _bracket_steps(text: str) -> tuple[Step, ...]:
+def _build_bracket_steps(text: str) -> tuple[Step, ...]:
     if text == "*":
         text = ":"
     if "," in text:
-        parts = [_bracket_steps(part.strip(" ")) for part in text.split(",")]
+        parts = [_build_bracket_steps(part.strip(" ")) for part in text.split(",")]
         return (lambda values: [value for part in parts for value in _apply_steps(part, values)],)
     if len(text) > 1 and text[0] == text[-1] == "'":
         return _parse(f".{text[1:-1]}")  # ['a.b'] is two steps, ['a\.b'] is one
     bounds = _SLICE.fullmatch(text)
     if bounds is None or not text:
         raise PathError(f"invalid array index {text}")
-    return (_slice_step(*bounds.groups()),)
+    return (_build_slice_step(*bounds.groups()),)
 
 
-def _slice_step(first: str, last: str | None, step: str | None) -> Step:
+def _build_slice_step(first: str, last: str | None, step: str | None) -> Step:
     start = int(first or "0")
     is_index = last is None
     stop = start + 1 if is_index else int(last[1:]) if last and last[1:] else None
@@ -124,7 +124,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _filter_step(text: str) -> Step:
+def _build_filter_step(text: str) -> Step:
     compared = _COMPARED.fullmatch(text)
     left_operand = _parse_operand(compared[1] if compared else text)
     right = _parse_operand(compared[3]) if compared else None

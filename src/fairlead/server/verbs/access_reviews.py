@@ -78,7 +78,7 @@ def _validate(schema: Node, obj: Object, spec: Object, *, is_self: bool, is_loca
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if resource is not None and path is not None:
         message = "cannot be specified in combination with resourceAttributes"
-        errors.append(field_errors.invalid("spec.nonResourceAttributes", _go_attributes(path), message))
+        errors.append(field_errors.invalid("spec.nonResourceAttributes", _to_go_attributes(path), message))
     if resource is None and path is None:
         message = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         errors.append(field_errors.invalid("spec.resourceAttributes", None, message))
@@ -88,7 +88,7 @@ def _validate(schema: Node, obj: Object, spec: Object, *, is_self: bool, is_loca
     allowed = {"managedFields", "creationTimestamp"} | ({"namespace"} if is_local else set())
     if any(value for key, value in metadata.items() if key not in allowed):
         message = "must be empty except for namespace" if is_local else "must be empty"
-        metadata_value = _in_go_order(schema.fields["metadata"], {k: v for k, v in metadata.items() if v})
+        metadata_value = _sort_in_go_order(schema.fields["metadata"], {k: v for k, v in metadata.items() if v})
         message = f"Invalid value: {msgspec.json.encode(metadata_value).decode()}: {message}"
         errors.append(FieldError("FieldValueInvalid", "metadata", message))
     if is_local:
@@ -100,19 +100,19 @@ def _validate(schema: Node, obj: Object, spec: Object, *, is_self: bool, is_loca
             )
         if path is not None:
             message = "disallowed on this kind of request"
-            errors.append(field_errors.invalid("spec.nonResourceAttributes", _go_attributes(path), message))
+            errors.append(field_errors.invalid("spec.nonResourceAttributes", _to_go_attributes(path), message))
     return errors
 
 
-def _in_go_order(node: Node, value: Any) -> Any:
+def _sort_in_go_order(node: Node, value: Any) -> Any:
     """Return a value with the fields of its structs in the order of their Go declarations."""
     if isinstance(value, list) and node.items:
-        return [_in_go_order(node.items, item) for item in value]
+        return [_sort_in_go_order(node.items, item) for item in value]
     if isinstance(value, dict) and node.fields:
-        return {key: _in_go_order(node.fields[key], value[key]) for key in node.fields if key in value}
+        return {key: _sort_in_go_order(node.fields[key], value[key]) for key in node.fields if key in value}
     return value
 
 
-def _go_attributes(path: Object) -> Object:
+def _to_go_attributes(path: Object) -> Object:
     """Return nonResourceAttributes with the field names of the internal Go type, as error messages print them."""
     return {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}

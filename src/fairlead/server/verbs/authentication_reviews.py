@@ -54,7 +54,7 @@ def review_self(server: "Server", request: Request, route: Route) -> Response:
 
 def request_token(server: "Server", request: Request, route: Route) -> Response:
     """Return the response to a TokenRequest, a POST to the /token subresource of a ServiceAccount: a new token."""
-    write, obj = virtual_resources.decode(server, request, route, _token_request_resource(), complete=False)
+    write, obj = virtual_resources.decode(server, request, route, _build_token_request_resource(), complete=False)
     metadata, spec = obj.get("metadata") or {}, obj.get("spec") or {}
     for key, expected in (("name", route.name), ("namespace", route.namespace)):
         if metadata.get(key) and metadata[key] != expected:
@@ -125,7 +125,7 @@ def _resolve_bound_object(server: "Server", route: Route, reference: Object | No
 
 
 @cache
-def _token_request_resource() -> Resource:
+def _build_token_request_resource() -> Resource:
     return Resource(
         GROUP,
         "v1",

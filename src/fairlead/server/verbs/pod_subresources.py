@@ -32,7 +32,7 @@ def bind(server: "Server", request: Request, route: Route) -> Response:
     if not target.get("name"):
         raise invalid_kind("", "Binding", route.name, [field_errors.required("target.name")])
     live = _get_pod(server, route)
-    if reason := _binding_error(route.name, live.object):
+    if reason := _find_binding_error(route.name, live.object):
         message = f'Operation cannot be fulfilled on pods/binding "{route.name}": {reason}'
         raise status_error(409, "Conflict", message, {"name": route.name, "kind": "pods/binding"})
     if options.dry_run:
@@ -50,7 +50,7 @@ def bind(server: "Server", request: Request, route: Route) -> Response:
     return Response(201, encoding.encode(SUCCESS), warnings=request.warnings)
 
 
-def _binding_error(name: str, pod: Object) -> str:
+def _find_binding_error(name: str, pod: Object) -> str:
     """Return why a Pod cannot be assigned to a node, or "" if it can."""
     if "deletionTimestamp" in pod["metadata"]:
         return f"pod {name} is being deleted, cannot be assigned to a host"

@@ -57,7 +57,7 @@ class Watch:
         if self.initial:
             if self.replica is not None:
                 await self.replica.wait_for(self.version)
-            self.version = max(self._visible_version(), self.table.compacted_version)
+            self.version = max(self._get_visible_version(), self.table.compacted_version)
             position = self.table.position_after(self.version)
             for chunk in self._build_initial_chunks():
                 yield chunk
@@ -66,7 +66,7 @@ class Watch:
         bookmark = self._find_next_bookmark(start, deadline)
         # If writes were undone, the watch ends, and its reader resumes from an earlier version.
         while loop.time() < deadline and undone_count == self.server.store.undo_count:
-            visible_version = self._visible_version()
+            visible_version = self._get_visible_version()
             events = self.table.events_from(position)
             if events is None:
                 yield self.encode_error(build_too_old_error(self.version, self.table.compacted_version))
@@ -100,7 +100,7 @@ class Watch:
         resource, registry = self.representation.resource, self.server.registry
         return not resource.custom or registry.find(resource.group, resource.version, resource.plural) is not None
 
-    def _visible_version(self) -> int:
+    def _get_visible_version(self) -> int:
         """Return the newest version whose changes this watch may send: that of the store or of a stale replica."""
         return self.server.store.version if self.replica is None else self.replica.version
 

@@ -84,8 +84,8 @@ def _has_aggregation_rule(role: Object) -> bool:
 
 def _is_gc_change(obj: Object, old: Object) -> bool:
     """Return whether an update changes only fields that the garbage collector changes."""
-    return exactly_equal(_without_gc_fields(obj), _without_gc_fields(old))
+    return exactly_equal(_remove_gc_fields(obj), _remove_gc_fields(old))
 
 
-def _without_gc_fields(obj: Object) -> Object:
+def _remove_gc_fields(obj: Object) -> Object:
     return {**obj, "metadata": {k: v for k, v in obj["metadata"].items() if k not in _GC_FIELDS}}

@@ -98,14 +98,14 @@ def _get_integer(obj: Object, path: list[str]) -> tuple[int, str]:
         if value is None:
             return 0, ""
         if not isinstance(value, dict):
-            return 0, _accessor_error(path[: index + 1], value, "map[string]interface{}")
+            return 0, _format_accessor_error(path[: index + 1], value, "map[string]interface{}")
         if part not in value:
             return 0, ""
         value = value[part]
-    return (value, "") if type(value) is int else (0, _accessor_error(path, value, "int64"))
+    return (value, "") if type(value) is int else (0, _format_accessor_error(path, value, "int64"))
 
 
-def _accessor_error(path: list[str], value: Any, expected: str) -> str:
+def _format_accessor_error(path: list[str], value: Any, expected: str) -> str:
     problem = f"{field_errors.format_go(value)} is of the type {_GO_TYPES[type(value)]}"
     return f".{'.'.join(path)} accessor error: {problem}, expected {expected}"
 

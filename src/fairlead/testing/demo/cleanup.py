@@ -43,7 +43,7 @@ async def remove_demo_objects(client: Client, namespace: str, resources: Collect
     label = f"{DEMO_LABEL}={namespace}"
     crds = await client.list(CustomResourceDefinition, labels=label, metadata_only=True)
     own_crds = {(group, plural): crd for crd in crds.items for plural, _, group in [crd.name.partition(".")]}
-    for key, kind in (await _deletable_kinds(client)).items():
+    for key, kind in (await _find_deletable_kinds(client)).items():
         if kind.namespaced and kind.plural not in resources and key not in own_crds:
             continue
         with suppress(Forbidden):  # an account that may not list a kind has not created objects of it
@@ -62,7 +62,7 @@ async def remove_demo_objects(client: Client, namespace: str, resources: Collect
             await _wait_until_deleted(client, crd)
 
 
-async def _deletable_kinds(client: Client) -> dict[tuple[str, str], Kind]:
+async def _find_deletable_kinds(client: Client) -> dict[tuple[str, str], Kind]:
     """Return the kinds that a demo may have created, by (group, plural). CRDs are left out: they are deleted last."""
     return {
         (served.kind.group, served.kind.plural): served.kind

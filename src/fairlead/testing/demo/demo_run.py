@@ -170,7 +170,7 @@ class DemoRun:
         recorded.controllers = {
             key: replace(
                 controller,
-                reconcile=self._with_record(controller.reconcile, actor),
+                reconcile=self._wrap_with_record(controller.reconcile, actor),
                 when=controller.when if controller.kind.namespaced else self._has_demo_label,
             )
             for key, controller in op.controllers.items()
@@ -196,7 +196,7 @@ class DemoRun:
         for transport in self._transports:
             await transport.close()
 
-    def _with_record(self, reconcile: Callable[..., Any], actor: str) -> Callable[..., Awaitable[Any]]:
+    def _wrap_with_record(self, reconcile: Callable[..., Any], actor: str) -> Callable[..., Awaitable[Any]]:
         record = self.reconcile_recorder(actor)
 
         async def reconcile_and_record(obj: fl.Object, ctx: fl.Context) -> Any:

@@ -27,7 +27,7 @@ class Cluster:
         try:
             uid = (await self.client.get(Namespace, "kube-system")).uid
         except (ApiError, OSError) as error:
-            raise Unreachable(f"its identity cannot be read: {_message(error)}") from None
+            raise Unreachable(f"its identity cannot be read: {_format_error(error)}") from None
         if not uid:
             raise Unreachable("its namespace kube-system has no uid")
         return uid
@@ -40,7 +40,7 @@ class Cluster:
                 if "list" in served.verbs and "get" in served.verbs:
                     kinds.setdefault((served.kind.group, served.kind.kind), served.kind)
         except (ApiError, OSError) as error:
-            raise Unreachable(f"its API resources cannot be read: {_message(error)}") from None
+            raise Unreachable(f"its API resources cannot be read: {_format_error(error)}") from None
         return kinds
 
 
@@ -53,5 +53,5 @@ class Fleet:
     retired: frozenset[str] = field(default_factory=frozenset)
 
 
-def _message(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     return str(error) or type(error).__name__

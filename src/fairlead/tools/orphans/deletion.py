@@ -131,7 +131,7 @@ class OrphanDeleter:
         except NotFound:
             return DeletionResult(item, DeletionOutcome.GONE, "it is already gone")
         except (ApiError, OSError) as error:
-            return DeletionResult(item, DeletionOutcome.FAILED, _message(error))
+            return DeletionResult(item, DeletionOutcome.FAILED, _format_error(error))
         current = rule.candidate(obj)
         if obj.uid != candidate.uid:
             return DeletionResult(item, DeletionOutcome.LEFT, "another object has this name now")
@@ -151,8 +151,10 @@ class OrphanDeleter:
             raise
         except (WriteError, ApiError, UnknownOutcome, OSError) as error:
             is_left = isinstance(error, WriteError)
-            self._write_journal("left" if is_left else "failed", current, verdict, message=_message(error))
-            return DeletionResult(item, DeletionOutcome.LEFT if is_left else DeletionOutcome.FAILED, _message(error))
+            self._write_journal("left" if is_left else "failed", current, verdict, message=_format_error(error))
+            return DeletionResult(
+                item, DeletionOutcome.LEFT if is_left else DeletionOutcome.FAILED, _format_error(error)
+            )
         self._evidence.deleted[rule.name] = [*recent_deletions(self._evidence, rule.name), self._evidence.now()]
         self._write_journal("deleted", current, verdict)
         self._recorder.record(obj, "OrphanDeleted", f"{verdict.why}, since {rfc3339(verdict.since or 0)}")
@@ -188,5 +190,5 @@ class OrphanDeleter:
         self._journal.write(entry)
 
 
-def _message(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     return str(error) or type(error).__name__

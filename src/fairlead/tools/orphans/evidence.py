@@ -79,7 +79,7 @@ class Evidence:
         clusters = {
             name: {
                 "uid": record.uid,
-                "absent": [_entry(parent, since) for parent, since in sorted(record.absent.items())],
+                "absent": [_build_entry(parent, since) for parent, since in sorted(record.absent.items())],
             }
             for name, record in sorted(self.clusters.items())
         }
@@ -103,12 +103,12 @@ class Evidence:
             raise UnusableEvidence("it belongs to another downstream cluster")
         try:
             for name, entry in content["clusters"].items():
-                record = ClusterRecord(_text(entry["uid"]))
+                record = ClusterRecord(_expect_text(entry["uid"]))
                 for group, kind, namespace, parent, since in entry["absent"]:
-                    key = Parent(_text(group), _text(kind), _text(namespace), _text(parent))
+                    key = Parent(_expect_text(group), _expect_text(kind), _expect_text(namespace), _expect_text(parent))
                     record.absent[key] = self._parse_time(since)
                 self.clusters[name] = record
-            self.shared = {uid: [_text(name) for name in names] for uid, names in content["shared"].items()}
+            self.shared = {uid: [_expect_text(name) for name in names] for uid, names in content["shared"].items()}
             self.retired = {name: self._parse_time(since) for name, since in content["retired"].items()}
             self.deleted = {
                 rule: [self._parse_time(deleted_at) for deleted_at in times]
@@ -121,11 +121,11 @@ class Evidence:
         return min(parse(text), self.now())
 
 
-def _entry(parent: Parent, since: float) -> list[str]:
+def _build_entry(parent: Parent, since: float) -> list[str]:
     return [parent.group, parent.kind, parent.namespace, parent.name, rfc3339_micro(since)]
 
 
-def _text(value: Any) -> str:
+def _expect_text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError("not text")
     return value

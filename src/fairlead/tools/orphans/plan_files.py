@@ -63,7 +63,7 @@ def read(path: Path, downstream: str) -> list[Name]:
 
 def choose_items(names: Iterable[Name], live: Plan) -> ChosenItems:
     """Return the items of `live` that are orphans and whose rule, name and uid are in `names`."""
-    live_items = {_name(item): item for item in live.items}
+    live_items = {_get_name(item): item for item in live.items}
     items: list[Item] = []
     skipped: list[tuple[str, str]] = []
     for name in dict.fromkeys(names):
@@ -77,7 +77,7 @@ def choose_items(names: Iterable[Name], live: Plan) -> ChosenItems:
     return ChosenItems(items, skipped)
 
 
-def _name(item: Item) -> Name:
+def _get_name(item: Item) -> Name:
     candidate = item.candidate
     kind = candidate.rule.kind
     return candidate.rule.name, kind.api_version, kind.kind, candidate.namespace, candidate.name, candidate.uid

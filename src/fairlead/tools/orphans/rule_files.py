@@ -21,7 +21,9 @@ class RulesError(UserError):
 
 def shipped_rules() -> list[OrphanRule]:
     """Return the enabled rules of the file shipped.yaml, which is part of fairlead."""
-    return [_parse_rule(entry, entry["name"]) for entry in _shipped_entries().values() if entry.get("enabled", True)]
+    return [
+        _parse_rule(entry, entry["name"]) for entry in _read_shipped_entries().values() if entry.get("enabled", True)
+    ]
 
 
 def load(path: Path) -> list[OrphanRule]:
@@ -66,7 +68,7 @@ def _load_yaml(path: Path) -> list[OrphanRule]:
         if not isinstance(entry, dict):
             raise RulesError(f"{location}: is not a mapping: see docs/how-to/collect-orphans.md for the form")
         if "use" in entry:
-            shipped = _shipped_entries()
+            shipped = _read_shipped_entries()
             if entry["use"] not in shipped:
                 raise RulesError(
                     f"{location}: there is no shipped rule {entry['use']!r}: use one of {', '.join(shipped)}"
@@ -78,7 +80,7 @@ def _load_yaml(path: Path) -> list[OrphanRule]:
     return rules
 
 
-def _shipped_entries() -> dict[str, dict[str, Any]]:
+def _read_shipped_entries() -> dict[str, dict[str, Any]]:
     text = resources.files("fairlead.tools.orphans").joinpath("shipped.yaml").read_text()
     return {entry["name"]: entry for entry in documents.parse_one(text)["rules"]}
 

@@ -152,7 +152,7 @@ class Not(tuple[Any, ...]):
     """The values that a field must not have, in a condition: `{"type": Not(("A", "B"))}`."""
 
 
-def _predicate(condition: Condition) -> Callable[[Scope], Any]:
+def _to_predicate(condition: Condition) -> Callable[[Scope], Any]:
     if not isinstance(condition, Mapping):
         return condition
     expected = tuple(condition.items())
@@ -225,7 +225,7 @@ def each(key: str, *rules: Rule, name: str = "") -> Rule:
 
 def when(condition: Condition, *rules: Rule) -> Rule:
     """Return a rule that applies rules if a condition holds."""
-    holds = _predicate(condition)
+    holds = _to_predicate(condition)
     return lambda scope: apply(rules, scope) if holds(scope) else ()
 
 
@@ -428,13 +428,13 @@ class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_
     # Fields that depend on other fields.
 
     def required_if(self, condition: Condition, detail: str = "") -> "field":
-        holds = _predicate(condition)
+        holds = _to_predicate(condition)
         return self._for_each(lambda scope, key: (scope.required(key, detail),) if holds(scope) else ())
 
     def invalid_if(self, condition: Condition, message: str) -> "field":
-        holds = _predicate(condition)
+        holds = _to_predicate(condition)
         return self._for_each(lambda scope, key: (scope.invalid(key, message),) if holds(scope) else ())
 
     def forbidden_if(self, condition: Condition, detail: str) -> "field":
-        holds = _predicate(condition)
+        holds = _to_predicate(condition)
         return self._for_each(lambda scope, key: (scope.forbidden(key, detail),) if holds(scope) else ())

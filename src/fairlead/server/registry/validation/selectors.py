@@ -29,7 +29,7 @@ def check_values_match_operator(requirement: Scope) -> Errors:
         yield requirement.forbidden("values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
 
 
-def _requirement(requirement: Scope) -> Errors:
+def _check_requirement(requirement: Scope) -> Errors:
     if requirement.get("operator") in (*WITH_VALUES, *WITHOUT_VALUES):
         yield from check_values_match_operator(requirement)
     else:
@@ -38,7 +38,7 @@ def _requirement(requirement: Scope) -> Errors:
     yield from requirement.check_values("values", label_value)
 
 
-_SELECTOR: Final = (check_labels("matchLabels"), each("matchExpressions", _requirement))
+_SELECTOR: Final = (check_labels("matchLabels"), each("matchExpressions", _check_requirement))
 
 
 def check_label_selector(*keys: str) -> Rule:

@@ -34,13 +34,13 @@ def mark_invalid(message: str, *, in_set: bool = False) -> dict[str, str]:
     return {_MARKER_IN_SET if in_set else _MARKER: message}
 
 
-def _message_of(value: Any) -> str | None:
+def _get_message(value: Any) -> str | None:
     return value.get(_MARKER) or value.get(_MARKER_IN_SET) if isinstance(value, dict) and len(value) == 1 else None
 
 
 def expect_valid(value: Any) -> Any:
     """Return the value. Raises ValueError if it is a marker."""
-    if message := _message_of(value):
+    if message := _get_message(value):
         raise ValueError(message)
     return value
 
@@ -115,9 +115,9 @@ class _GuardWriter:
         """Return an expression with guard calls. `names` are the variables that can contain a marker."""
         number, inner = next(((n, v) for n, _, v in _read(expression) if n != _ID), (0, b""))
         if number == _IDENT:
-            return self._call(_VALID, expression) if _text(inner, 1) in names else expression
+            return self._call(_VALID, expression) if _read_text(inner, 1) in names else expression
         if number == _SELECT:
-            return self._select(expression, inner, names)
+            return self._guard_select(expression, inner, names)
         if number == _CALL:
             return self._guard_call(expression, inner, names)
 
@@ -129,9 +129,9 @@ class _GuardWriter:
         if number == _STRUCT:
             edits = {3: child, 4: child}
             return _edit(expression, {_STRUCT: lambda entries: _edit(entries, {2: lambda entry: _edit(entry, edits)})})
-        return self._comprehension(expression, inner, names) if number == _COMPREHENSION else expression
+        return self._guard_comprehension(expression, inner, names) if number == _COMPREHENSION else expression
 
-    def _select(self, expression: bytes, inner: bytes, names: frozenset[str]) -> bytes:
+    def _guard_select(self, expression: bytes, inner: bytes, names: frozenset[str]) -> bytes:
         guarded = _edit(
             expression, {_SELECT: lambda select: _edit(select, {1: lambda operand: self.expr(operand, names)})}
         )
@@ -143,13 +143,13 @@ class _GuardWriter:
         name = _join(
             [
                 (_ID, VARINT, next(self._ids)),
-                (_CONST, LENGTH_DELIMITED, _join([(6, LENGTH_DELIMITED, _text(inner, 2).encode())])),
+                (_CONST, LENGTH_DELIMITED, _join([(6, LENGTH_DELIMITED, _read_text(inner, 2).encode())])),
             ]
         )
         return self._call(_CONDITION, guarded, self._call(_VALID_ENTRY, self.expr(operand, names), name), _FALSE)
 
     def _guard_call(self, expression: bytes, inner: bytes, names: frozenset[str]) -> bytes:
-        function = _text(inner, 2)
+        function = _read_text(inner, 2)
 
         def argument(expr: bytes) -> bytes:
             guarded = self.expr(expr, names)
@@ -176,9 +176,9 @@ class _GuardWriter:
             return condition if function == _EQUALS else self._call(_NOT, condition)
         return guarded
 
-    def _comprehension(self, expression: bytes, inner: bytes, names: frozenset[str]) -> bytes:
+    def _guard_comprehension(self, expression: bytes, inner: bytes, names: frozenset[str]) -> bytes:
         iter_range = next(v for n, _, v in _read(inner) if n == 2)
-        variables = {_text(inner, 1), _text(inner, 8)}
+        variables = {_read_text(inner, 1), _read_text(inner, 8)}
         loop_names = names | variables - {""} if _is_object_part(iter_range, names) else names - variables
 
         def outside(expr: bytes) -> bytes:
@@ -200,13 +200,13 @@ def _is_object_part(expression: bytes, names: frozenset[str]) -> bool:
     """Return whether an expression reads a part of the object, or builds a list of such parts."""
     number, inner = next(((n, v) for n, _, v in _read(expression) if n != _ID), (0, b""))
     if number == _IDENT:
-        return _text(inner, 1) in names
+        return _read_text(inner, 1) in names
     if number == _SELECT:
         return _is_object_part(next(v for n, _, v in _read(inner) if n == 1), names)
     arguments = [v for n, _, v in _read(inner) if n == 3] if number == _CALL else []
-    if number == _CALL and _text(inner, 2) == _INDEX:
+    if number == _CALL and _read_text(inner, 2) == _INDEX:
         return _is_object_part(arguments[0], names)
-    is_sum = number == _CALL and _text(inner, 2) == _PLUS
+    is_sum = number == _CALL and _read_text(inner, 2) == _PLUS
     return is_sum and any(_is_object_part(argument, names) for argument in arguments)
 
 
@@ -221,15 +221,15 @@ def _read(message: bytes) -> Iterator[tuple[int, int, Any]]:
 def _join(fields: Fields) -> bytes:
     encoded = bytearray()
     for number, wire, value in fields:
-        encoded += _varint(number << 3 | wire)
+        encoded += _encode_varint(number << 3 | wire)
         if wire == VARINT:
-            encoded += _varint(value)
+            encoded += _encode_varint(value)
         else:
-            encoded += (_varint(len(value)) if wire == LENGTH_DELIMITED else b"") + value
+            encoded += (_encode_varint(len(value)) if wire == LENGTH_DELIMITED else b"") + value
     return bytes(encoded)
 
 
-def _varint(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
@@ -242,5 +242,5 @@ def _edit(message: bytes, edits: dict[int, Any]) -> bytes:
     return _join([(n, w, edits[n](v) if n in edits and w == LENGTH_DELIMITED else v) for n, w, v in _read(message)])
 
 
-def _text(message: bytes, number: int) -> str:
+def _read_text(message: bytes, number: int) -> str:
     return next((v.decode() for n, _, v in _read(message) if n == number), "")

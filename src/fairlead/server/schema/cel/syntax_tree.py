@@ -158,18 +158,18 @@ def decode_expression(encoded: bytes) -> Expression:
     return expression
 
 
-def _literal(encoded: bytes) -> Expression:
+def _decode_literal(encoded: bytes) -> Expression:
     number, value = next(message_fields(encoded), (1, 0))
     kind, convert = _LITERALS[number]
     return Literal(kind, convert(value))
 
 
-def _select(encoded: bytes) -> Expression:
+def _decode_select(encoded: bytes) -> Expression:
     message = dict(message_fields(encoded))
     return Select(decode_expression(message[1]), message.get(2, b"").decode(), bool(message.get(3)))
 
 
-def _call(encoded: bytes) -> Expression:
+def _decode_call(encoded: bytes) -> Expression:
     message = dict(message_fields(encoded))
     function = message[2].decode()
     target = decode_expression(message[1]) if 1 in message else None
@@ -193,24 +193,24 @@ def _sort_by(target: Expression, variable: str, key: Expression) -> Expression:
     return Comprehension("#unused", "", ListLiteral([]), _SORTED, target, never, Identifier(_SORTED), by_keys)
 
 
-def _list_literal(encoded: bytes) -> Expression:
+def _decode_list_literal(encoded: bytes) -> Expression:
     packed = [value for number, value in message_fields(encoded) if number == 2]
     optional = frozenset(index for value in packed for index in wire.read_packed_varints(value))
     return ListLiteral([decode_expression(value) for number, value in message_fields(encoded) if number == 1], optional)
 
 
-def _map_literal(encoded: bytes) -> Expression:
+def _decode_map_literal(encoded: bytes) -> Expression:
     entries = [dict(message_fields(value)) for number, value in message_fields(encoded) if number == 2]
     optional = frozenset(n for n, entry in enumerate(entries) if entry.get(5))
-    return MapLiteral([(_key(entry), decode_expression(entry[4])) for entry in entries], optional)
+    return MapLiteral([(_get_entry_key(entry), decode_expression(entry[4])) for entry in entries], optional)
 
 
-def _key(entry: dict[int, Any]) -> Expression:
+def _get_entry_key(entry: dict[int, Any]) -> Expression:
     """Return the key of a map entry, or the field name of a message entry as a literal."""
     return decode_expression(entry[3]) if 3 in entry else Literal("string", entry[2].decode())
 
 
-def _comprehension(encoded: bytes) -> Expression:
+def _decode_comprehension(encoded: bytes) -> Expression:
     message = dict(message_fields(encoded))
     return Comprehension(
         message[1].decode(),
@@ -231,11 +231,11 @@ _LITERALS: Final[dict[int, tuple[str, Callable[[Any], Any]]]] = {
     7: ("bytes", bytes),
 }
 _DECODERS: Final = {
-    3: _literal,
+    3: _decode_literal,
     4: lambda data: Identifier(dict(message_fields(data))[1].decode()),
-    5: _select,
-    6: _call,
-    7: _list_literal,
-    8: _map_literal,
-    9: _comprehension,
+    5: _decode_select,
+    6: _decode_call,
+    7: _decode_list_literal,
+    8: _decode_map_literal,
+    9: _decode_comprehension,
 }

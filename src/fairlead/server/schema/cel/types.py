@@ -39,15 +39,15 @@ def type_of_schema(node: Node) -> Type | None:
     """Return the CEL type of a schema, or None if CEL cannot express it."""
     constraints = node.constraints
     if node.int_or_string:
-        return Type("dyn", _max_length(constraints.max_length, 4), 1)
+        return Type("dyn", _compute_max_length(constraints.max_length, 4), 1)
     if node.type == "array":
         return _list_type(node)
     if node.type == "object":
         if node.values is not None and node.values is not ANYTHING:
             return _map_type(node)
-        return _object_type(node)
+        return _build_object_type(node)
     if node.type == "string":
-        return _string_type(node)
+        return _build_string_type(node)
     return {"boolean": BOOL, "integer": INT, "number": DOUBLE}.get(node.type)
 
 
@@ -69,7 +69,7 @@ def _map_type(node: Node) -> Type | None:
     return Type("map", max_size, 2, element)
 
 
-def _object_type(node: Node) -> Type:
+def _build_object_type(node: Node) -> Type:
     fields: dict[str, Type] = {}
     min_bytes = 2
     properties = {key: type_of_schema(child) for key, child in node.constraints.properties.items()}
@@ -98,18 +98,18 @@ def _declares_identity(properties: dict[str, Type | None]) -> bool:
     return all(field is not None and field.kind == "string" for field in identity)
 
 
-def _string_type(node: Node) -> Type:
+def _build_string_type(node: Node) -> Type:
     constraints = node.constraints
     if node.format in _TIMES:
         return Type(*_TIMES[node.format])
     if node.format == "byte":
-        return Type("bytes", _max_length(constraints.max_length, 1), 2)
+        return Type("bytes", _compute_max_length(constraints.max_length, 1), 2)
     if constraints.max_length is None and constraints.enum:
         longest = max(len(value.encode()) if isinstance(value, str) else 0 for value in constraints.enum)
         return Type("string", longest, 2)
-    return Type("string", _max_length(constraints.max_length, 4), 2)
+    return Type("string", _compute_max_length(constraints.max_length, 4), 2)
 
 
-def _max_length(limit: int | None, bytes_per_character: int) -> int:
+def _compute_max_length(limit: int | None, bytes_per_character: int) -> int:
     """Return the maximum size of a text in bytes. Without a limit, the text can fill a request."""
     return MAX_REQUEST_BYTES - 2 if limit is None else max(0, limit) * bytes_per_character

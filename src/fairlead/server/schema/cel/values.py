@@ -93,7 +93,7 @@ def _convert_text(form: str, value: str, invalid: InvalidValues) -> Any:
 def _convert_map(node: Node, value: dict[str, Any], invalid: InvalidValues) -> Any:
     if node.values is not None and node.values is not ANYTHING:
         return {key: to_cel(node.values, inner, invalid) for key, inner in value.items()}
-    fields = _selectable_fields(node)
+    fields = _get_selectable_fields(node)
     result: dict[str, Any] = {}
     for key, inner in value.items():
         if inner is not None and key in fields:  # A null field is absent for CEL.
@@ -101,7 +101,7 @@ def _convert_map(node: Node, value: dict[str, Any], invalid: InvalidValues) -> A
     return result
 
 
-def _selectable_fields(node: Node) -> dict[str, Node | None]:
+def _get_selectable_fields(node: Node) -> dict[str, Node | None]:
     """Return the fields of an object that rules can select, by name."""
     fields: dict[str, Node | None] = dict(node.constraints.properties)
     if node.embedded:

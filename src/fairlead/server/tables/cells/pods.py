@@ -78,7 +78,7 @@ def _summarize_init_containers(spec: Object, state: Object, restartable: set[str
             ready_count += bool(status.get("ready"))
             continue
         if ended is not None:
-            return ready_count, counted_statuses, f"Init:{_termination_reason(ended)}"
+            return ready_count, counted_statuses, f"Init:{_get_termination_reason(ended)}"
         if waiting_reason and waiting_reason != "PodInitializing":
             return ready_count, counted_statuses, f"Init:{waiting_reason}"
         return ready_count, counted_statuses, f"Init:{index}/{len(spec.get('initContainers') or ())}"
@@ -94,7 +94,7 @@ def _summarize_containers(state: Object, reason: str, conditions: dict[Any, Obje
         if waiting_reason:
             reason = waiting_reason
         elif ended is not None:
-            reason = _termination_reason(ended)
+            reason = _get_termination_reason(ended)
             failure = reason if ended.get("exitCode") else failure
         elif status.get("ready") and at(status, "state", "running") is not None:
             ready_count += 1
@@ -106,7 +106,7 @@ def _summarize_containers(state: Object, reason: str, conditions: dict[Any, Obje
     return ready_count, reason, listed
 
 
-def _termination_reason(ended: Object) -> str:
+def _get_termination_reason(ended: Object) -> str:
     if ended.get("reason"):
         return str(ended["reason"])
     return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode') or 0}"

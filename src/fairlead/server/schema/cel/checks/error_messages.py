@@ -73,7 +73,7 @@ def _translate(problem: Problem, source: str, tree: SyntaxTree | None, has_bad_r
         message = pattern.sub(replacement, message)
     call = _NO_OVERLOAD.fullmatch(message)
     if call is not None and call[1] in _LOGICAL and tree is not None:
-        yield from _operand_problems(tree, call[1], offset, split_arguments(call[2]))
+        yield from _find_operand_problems(tree, call[1], offset, split_arguments(call[2]))
         return
     if has_bad_range and _BAD_RANGE not in message:  # cel-go gives the variable of such a loop the type !error!.
         message = re.sub(r"(?<![\w.])dyn(?![\w.])", "!error!", message)
@@ -84,7 +84,7 @@ def _translate(problem: Problem, source: str, tree: SyntaxTree | None, has_bad_r
     yield Problem(offset, message)
 
 
-def _operand_problems(tree: SyntaxTree, function: str, offset: int, types: list[str]) -> Iterator[Problem]:
+def _find_operand_problems(tree: SyntaxTree, function: str, offset: int, types: list[str]) -> Iterator[Problem]:
     """Yield a problem for each operand of a logical operator that is not a bool."""
     for expression in tree.expressions():
         if (

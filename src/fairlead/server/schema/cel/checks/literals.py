@@ -58,7 +58,7 @@ class LiteralCheck:
     def __init__(self, program: Any) -> None:
         checked = list(message_fields(dict(message_fields(program.serialize()))[2]))  # A CheckedExpr message.
         types = [dict(message_fields(value)) for number, value in checked if number == 3]
-        self._types = {entry[1]: _type_name(entry[2]) for entry in types}
+        self._types = {entry[1]: _get_type_name(entry[2]) for entry in types}
         positions = decode_positions(dict(checked)[5])
         self.conversions: list[str] = []
         self._in_format = False
@@ -118,7 +118,7 @@ class LiteralCheck:
                 return None, f"index {at} out of range"
             if letter not in (*_CLAUSE_TYPES, "s"):
                 return None, f'could not parse formatting clause: unrecognized formatting clause "{letter}"'
-            if message := _clause_error(letter, self._type(items[at])):
+            if message := _format_clause_error(letter, self._type(items[at])):
                 return at, f"error during formatting: {message}"
             at += 1
         if at < len(items):
@@ -129,7 +129,7 @@ class LiteralCheck:
         return self._types.get(item.id, "dyn")
 
 
-def _clause_error(letter: str, type_name: str) -> str:
+def _format_clause_error(letter: str, type_name: str) -> str:
     base = type_name.partition("(")[0]
     if letter == "s":
         is_object = _OBJECT.fullmatch(type_name)
@@ -146,7 +146,7 @@ def _can_parse(function: str, text: str) -> bool:
     return True
 
 
-def _type_name(type_message: bytes) -> str:
+def _get_type_name(type_message: bytes) -> str:
     """Return the name that error messages use for a serialized Type message."""
     match list(message_fields(type_message)):
         case [(2, _)]:
@@ -156,19 +156,19 @@ def _type_name(type_message: bytes) -> str:
         case [(5, value)]:
             return _WELL_KNOWN[value]
         case [(6, value)]:
-            return f"list({_parameters(value)})"
+            return f"list({_format_parameters(value)})"
         case [(7, value)]:
-            return f"map({_parameters(value)})"
+            return f"map({_format_parameters(value)})"
         case [(9, value)]:
             return str(value.decode())
         case [(11, value)]:
-            return f"type({_type_name(value)})"
+            return f"type({_get_type_name(value)})"
         case [(14, value)]:
             (_, name), *parameters = message_fields(value)
-            inner = ", ".join(_type_name(parameter) for _, parameter in parameters)
+            inner = ", ".join(_get_type_name(parameter) for _, parameter in parameters)
             return f"{name.decode()}({inner})" if inner else str(name.decode())
     return "dyn"
 
 
-def _parameters(type_messages: bytes) -> str:
-    return ", ".join(_type_name(parameter) for _, parameter in message_fields(type_messages))
+def _format_parameters(type_messages: bytes) -> str:
+    return ", ".join(_get_type_name(parameter) for _, parameter in message_fields(type_messages))

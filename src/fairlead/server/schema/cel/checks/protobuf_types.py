@@ -32,7 +32,7 @@ class ProtobufTypes:
         self._paths: list[str] = []
         self.is_exact = True  # Whether all types are known.
         self.variables: dict[str, str] = {}  # The types of fields that no message can have, by dotted path.
-        self.root = self._variable_type(root, "selfType")
+        self.root = self._declare_variable_type(root, "selfType")
         self.pool = descriptor_pool.DescriptorPool() if self._paths else None
         if self.pool is not None:
             for module in (duration_pb2, struct_pb2, timestamp_pb2):
@@ -44,12 +44,12 @@ class ProtobufTypes:
         """Return an error text in which message names are replaced by their paths in the schema."""
         return _NAME.sub(lambda match: self._paths[int(match[1])], text)
 
-    def _variable_type(self, value_type: Type, path: str) -> str:
+    def _declare_variable_type(self, value_type: Type, path: str) -> str:
         """Return the type of a variable in the syntax of function declarations, such as list(string)."""
         if value_type.kind == "list" and value_type.element is not None:
-            return f"list({self._variable_type(value_type.element, f'{path}.@idx')})"
+            return f"list({self._declare_variable_type(value_type.element, f'{path}.@idx')})"
         if value_type.kind == "map" and value_type.element is not None:
-            return f"map(string, {self._variable_type(value_type.element, f'{path}.@elem')})"
+            return f"map(string, {self._declare_variable_type(value_type.element, f'{path}.@elem')})"
         return self._add_message(value_type, path) if value_type.kind == "object" else value_type.kind
 
     def _add_message(self, value_type: Type, path: str) -> str:
@@ -69,12 +69,14 @@ class ProtobufTypes:
         label, element = self._field_proto.LABEL_OPTIONAL, value_type.element
         entry = f"{''.join(part[:1].upper() + part[1:] for part in key.split('_'))}Entry"
         if element is None:
-            field_type = self._field_type(value_type, path)
+            field_type = self._declare_field_type(value_type, path)
         elif element.kind in ("list", "map") or any(nested.name == entry for nested in message.nested_type):
-            field_type = self._inexact_type(value_type, path)  # A list of lists, or the map a_b beside aB.
+            field_type = self._declare_inexact_type(value_type, path)  # A list of lists, or the map a_b beside aB.
         else:
             label = self._field_proto.LABEL_REPEATED
-            field_type = self._field_type(element, f"{path}.@idx" if value_type.kind == "list" else f"{path}.@elem")
+            field_type = self._declare_field_type(
+                element, f"{path}.@idx" if value_type.kind == "list" else f"{path}.@elem"
+            )
             if value_type.kind == "map":
                 nested = message.nested_type.add(name=entry)
                 nested.options.map_entry = True
@@ -82,17 +84,17 @@ class ProtobufTypes:
                     name="key", number=1, type=self._field_proto.TYPE_STRING, label=self._field_proto.LABEL_OPTIONAL
                 )
                 nested.field.add(name="value", number=2, label=self._field_proto.LABEL_OPTIONAL, **field_type)
-                field_type = self._message_type(f"{message.name}.{entry}")
+                field_type = self._declare_message_type(f"{message.name}.{entry}")
         message.field.add(name=key, number=number, json_name=str(number), label=label, **field_type)
 
-    def _field_type(self, value_type: Type, path: str) -> dict[str, Any]:
+    def _declare_field_type(self, value_type: Type, path: str) -> dict[str, Any]:
         if value_type.kind in _SCALARS:
             return {"type": getattr(self._field_proto, f"TYPE_{_SCALARS[value_type.kind]}")}
         if value_type.kind == "object":
-            return self._message_type(self._add_message(value_type, path))
-        return self._message_type(_WELL_KNOWN[value_type.kind])
+            return self._declare_message_type(self._add_message(value_type, path))
+        return self._declare_message_type(_WELL_KNOWN[value_type.kind])
 
-    def _inexact_type(self, value_type: Type, path: str) -> dict[str, Any]:
+    def _declare_inexact_type(self, value_type: Type, path: str) -> dict[str, Any]:
         """Return a well-known type for a field whose type a protobuf message cannot express.
 
         A field that `self` reaches by names alone is also declared as a variable with its exact type.
@@ -100,8 +102,8 @@ class ProtobufTypes:
         if "@" in path:
             self.is_exact = False
         else:
-            self.variables[path.removeprefix("selfType.")] = self._variable_type(value_type, path)
-        return self._message_type(_WELL_KNOWN[value_type.kind])
+            self.variables[path.removeprefix("selfType.")] = self._declare_variable_type(value_type, path)
+        return self._declare_message_type(_WELL_KNOWN[value_type.kind])
 
-    def _message_type(self, name: str) -> dict[str, Any]:
+    def _declare_message_type(self, name: str) -> dict[str, Any]:
         return {"type": self._field_proto.TYPE_MESSAGE, "type_name": f".{name}"}

@@ -30,7 +30,7 @@ class InvalidRule(Exception):
 
 def check_rule(node: Node, spec: dict[str, Any]) -> None:
     """Raise InvalidRule if a rule or its messageExpression does not fit the schema of `node`."""
-    environment = _typed_environment(node, bool(spec.get("optionalOldSelf")))
+    environment = _build_typed_environment(node, bool(spec.get("optionalOldSelf")))
     if environment is None:
         raise InvalidRule("rule", UNTYPED_SCHEMA)
     for key, result_type in _RESULT_TYPES.items():
@@ -62,7 +62,7 @@ def _check_expression(env: Any, object_types: ProtobufTypes, text: str, key: str
 
 
 @lru_cache(maxsize=64)
-def _typed_environment(node: Node, optional_old: bool) -> tuple[Any, ProtobufTypes] | None:
+def _build_typed_environment(node: Node, optional_old: bool) -> tuple[Any, ProtobufTypes] | None:
     root = types.cached_type(node)
     if root is None:
         return None

@@ -72,70 +72,70 @@ class CostEstimator:
                 self.types[expression] = Type(expression.type)
                 return 0
             case Identifier():
-                return self._identifier(expression)
+                return self._cost_identifier(expression)
             case Select():
-                return self._select(expression)
+                return self._cost_select(expression)
             case Call():
-                return self._call(expression)
+                return self._cost_call(expression)
             case ListLiteral():
-                return self._list_literal(expression)
+                return self._cost_list_literal(expression)
             case MapLiteral():
-                return self._map_literal(expression)
+                return self._cost_map_literal(expression)
             case Comprehension():
-                return self._binding(expression) if expression.is_binding else self._comprehension(expression)
+                return self._cost_binding(expression) if expression.is_binding else self._cost_comprehension(expression)
         raise TypeError(expression)
 
-    def _identifier(self, expression: Identifier) -> int:
-        local = self._local(expression.name)
+    def _cost_identifier(self, expression: Identifier) -> int:
+        local = self._find_local(expression.name)
         root_type = {"self": self.root, "oldSelf": self.old}.get(expression.name, DYN)
         self.types[expression] = local.type if local is not None else root_type
         self.paths[expression] = local.path if local is not None else (expression.name,)
         return 1
 
-    def _select(self, expression: Select) -> int:
+    def _cost_select(self, expression: Select) -> int:
         cost = self.cost(expression.operand)
         operand = self.types[expression.operand]
         if expression.test:
             self.types[expression] = BOOL
             return cost
         self.types[expression] = result_types.field_type(operand, expression.field)
-        self.paths[expression] = (*self._path(expression.operand), expression.field)
+        self.paths[expression] = (*self._get_path(expression.operand), expression.field)
         return add(cost, int(operand.kind in ("map", "object")))
 
-    def _list_literal(self, expression: ListLiteral) -> int:
+    def _cost_list_literal(self, expression: ListLiteral) -> int:
         cost = add(LIST_COST, *[self.cost(item) for item in expression.items])
         kinds = [self.types[item] for item in expression.items]
         self.types[expression] = Type("list", element=kinds[0] if kinds else DYN)
-        self.entries[expression] = EntrySizes("list", ONE, self._union(expression.items))
+        self.entries[expression] = EntrySizes("list", ONE, self._unite_sizes(expression.items))
         return cost
 
-    def _map_literal(self, expression: MapLiteral) -> int:
+    def _cost_map_literal(self, expression: MapLiteral) -> int:
         cost = add(MAP_COST, *[self.cost(part) for entry in expression.entries for part in entry])
         keys, values = [key for key, _ in expression.entries], [value for _, value in expression.entries]
         self.types[expression] = Type("map", element=self.types[values[0]] if values else DYN)
-        self.entries[expression] = EntrySizes("map", self._union(keys), self._union(values))
+        self.entries[expression] = EntrySizes("map", self._unite_sizes(keys), self._unite_sizes(values))
         return cost
 
-    def _union(self, branches: list[Expression]) -> SizeRange:
-        sizes = [self._size(part) for part in branches] or [SizeRange(0, 0)]
+    def _unite_sizes(self, branches: list[Expression]) -> SizeRange:
+        sizes = [self._get_size(part) for part in branches] or [SizeRange(0, 0)]
         return SizeRange(min(size.min for size in sizes), max(size.max for size in sizes))
 
     # Comprehensions
 
-    def _comprehension(self, expression: Comprehension) -> int:
+    def _cost_comprehension(self, expression: Comprehension) -> int:
         cost = add(self.cost(expression.iter_range), self.cost(expression.start))
-        self._push(expression.accumulator, self._bound(expression.start))
+        self._push(expression.accumulator, self._build_bound_local(expression.start))
         if expression.second_variable:
-            self._push(expression.variable, self._iterated(expression.iter_range, "key"))
-            self._push(expression.second_variable, self._iterated(expression.iter_range, "value"))
+            self._push(expression.variable, self._build_iterated_local(expression.iter_range, "key"))
+            self._push(expression.second_variable, self._build_iterated_local(expression.iter_range, "value"))
         else:
-            self._push(expression.variable, self._iterated(expression.iter_range, "only"))
+            self._push(expression.variable, self._build_iterated_local(expression.iter_range, "only"))
         per_iteration = add(self.cost(expression.condition), self.cost(expression.step))
         for name in filter(None, (expression.variable, expression.second_variable)):
             self.locals[name].pop()
         cost = add(cost, self.cost(expression.result))
         self.locals[expression.accumulator].pop()
-        count = self._size(expression.iter_range)
+        count = self._get_size(expression.iter_range)
         returns_accumulator = (
             isinstance(expression.result, Identifier) and expression.result.name == expression.accumulator
         )
@@ -144,43 +144,43 @@ class CostEstimator:
             self._set_size(expression, self.known_size(expression.start))
         elif isinstance(expression.start, ListLiteral | MapLiteral):
             self._set_size(expression, count)
-            if (entry := self._entry(expression.step)) is not None:
+            if (entry := self._get_entry_sizes(expression.step)) is not None:
                 self.entries[expression] = entry
         return add(cost, multiply(count.max, per_iteration))
 
-    def _binding(self, expression: Comprehension) -> int:
+    def _cost_binding(self, expression: Comprehension) -> int:
         cost = add(self.cost(expression.iter_range), self.cost(expression.start))
-        self._push(expression.accumulator, self._bound(expression.start))
+        self._push(expression.accumulator, self._build_bound_local(expression.start))
         cost = add(cost, self.cost(expression.result))
         self.locals[expression.accumulator].pop()
         self.types[expression] = self.types[expression.result]
         self._copy_sizes(expression, expression.result)
         return cost
 
-    def _bound(self, value: Expression) -> _Local:
-        return _Local(self._path(value), self.known_size(value), self._entry(value), self.types[value])
+    def _build_bound_local(self, value: Expression) -> _Local:
+        return _Local(self._get_path(value), self.known_size(value), self._get_entry_sizes(value), self.types[value])
 
-    def _iterated(self, iter_range: Expression, iterated_part: str) -> _Local:
-        entry, range_type = self._entry(iter_range), self.types[iter_range]
+    def _build_iterated_local(self, iter_range: Expression, iterated_part: str) -> _Local:
+        entry, range_type = self._get_entry_sizes(iter_range), self.types[iter_range]
         is_list = (entry.kind if entry is not None else range_type.kind) == "list"
         is_value = iterated_part == "value" or (iterated_part == "only" and is_list)
         step = ("@items" if is_list else "@values") if is_value else ("@indices" if is_list else "@keys")
         key_type = INT if is_list else Type("string") if range_type.kind == "map" else DYN
         variable_type = (range_type.element or DYN) if is_value else key_type
         size = None if entry is None else entry.value if is_value else entry.key
-        return _Local((*self._path(iter_range), step), size, None, variable_type)
+        return _Local((*self._get_path(iter_range), step), size, None, variable_type)
 
     def _push(self, name: str, local: _Local) -> None:
         self.locals.setdefault(name, []).append(local)
 
     # Known facts about an expression
 
-    def _local(self, name: str) -> _Local | None:
+    def _find_local(self, name: str) -> _Local | None:
         stack = self.locals.get(name)
         return stack[-1] if stack else None
 
-    def _path(self, expression: Expression) -> tuple[str, ...]:
-        if isinstance(expression, Identifier) and (local := self._local(expression.name)) is not None:
+    def _get_path(self, expression: Expression) -> tuple[str, ...]:
+        if isinstance(expression, Identifier) and (local := self._find_local(expression.name)) is not None:
             return local.path
         return self.paths.get(expression, ())
 
@@ -190,25 +190,25 @@ class CostEstimator:
 
     def _copy_sizes(self, expression: Expression, source: Expression) -> None:
         self._set_size(expression, self.known_size(source))
-        if (entry := self._entry(source)) is not None:
+        if (entry := self._get_entry_sizes(source)) is not None:
             self.entries[expression] = entry
 
-    def _entry(self, expression: Expression) -> EntrySizes | None:
+    def _get_entry_sizes(self, expression: Expression) -> EntrySizes | None:
         if expression in self.entries:
             return self.entries[expression]
-        local = self._local(expression.name) if isinstance(expression, Identifier) else None
+        local = self._find_local(expression.name) if isinstance(expression, Identifier) else None
         return local.entry if local is not None else None
 
-    def _size(self, expression: Expression) -> SizeRange:
+    def _get_size(self, expression: Expression) -> SizeRange:
         return self.known_size(expression) or UNKNOWN
 
     def known_size(self, expression: Expression) -> SizeRange | None:
         """Return the range of sizes of an expression's value, or None if it is unknown."""
         if expression in self.sizes:
             return self.sizes[expression]
-        if (literal_size := _literal_size(expression)) is not None:
+        if (literal_size := _get_literal_size(expression)) is not None:
             return SizeRange(literal_size, literal_size)
-        if (declared := self._declared_size(self._path(expression))) is not None:
+        if (declared := self._get_declared_size(self._get_path(expression))) is not None:
             self.sizes[expression] = declared
             return declared
         kind = self.types[expression]
@@ -216,10 +216,10 @@ class CostEstimator:
             kind = kind.element or DYN
         if kind.kind in _SCALARS:
             return ONE
-        local = self._local(expression.name) if isinstance(expression, Identifier) else None
+        local = self._find_local(expression.name) if isinstance(expression, Identifier) else None
         return local.size if local is not None else None
 
-    def _declared_size(self, path: tuple[str, ...]) -> SizeRange | None:
+    def _get_declared_size(self, path: tuple[str, ...]) -> SizeRange | None:
         """Return the range of sizes that the schema declares for a path, or None if it declares none."""
         if not path:
             return None
@@ -237,7 +237,7 @@ class CostEstimator:
 
     # Calls
 
-    def _call(self, expression: Call) -> int:
+    def _cost_call(self, expression: Call) -> int:
         costs = [self.cost(argument) for argument in expression.arguments]
         if expression.function == "dyn":
             self.types[expression] = DYN
@@ -245,23 +245,23 @@ class CostEstimator:
             return add(1, *costs)
         target = self.cost(expression.target) if expression.target is not None else 0
         kinds = [self.types[argument] for argument in expression.arguments]
-        self.types[expression] = self._result_type(expression, kinds)
+        self.types[expression] = self._get_result_type(expression, kinds)
         worst, size = 0, None
-        for overload in _overloads(expression, [kind.kind for kind in kinds]):
-            cost, result_size = self._overload(expression, overload, costs)
+        for overload in _find_overloads(expression, [kind.kind for kind in kinds]):
+            cost, result_size = self._cost_overload(expression, overload, costs)
             worst = max(worst, cost)
             if result_size is not None:
                 size = result_size if size is None else size | result_size
             if overload in ("@items", "@values"):
-                entry = self._entry(expression.arguments[0])
+                entry = self._get_entry_sizes(expression.arguments[0])
                 size = entry.value if entry is not None else None
-                self.paths[expression] = (*self._path(expression.arguments[0]), overload)
+                self.paths[expression] = (*self._get_path(expression.arguments[0]), overload)
             if size is None:
                 size = self.known_size(expression)
         self._set_size(expression, size)
         return add(target, worst)
 
-    def _result_type(self, expression: Call, kinds: list[Type]) -> Type:
+    def _get_result_type(self, expression: Call, kinds: list[Type]) -> Type:
         match expression:
             case Call("_?._", None, [_, Literal(value=field)]):
                 return result_types.field_type(kinds[0], field, optional=True)
@@ -269,36 +269,38 @@ class CostEstimator:
             expression.function, self.types[expression.target] if expression.target is not None else None, kinds
         )
 
-    def _overload(self, expression: Call, overload: str, costs: list[int]) -> tuple[int, SizeRange | None]:
+    def _cost_overload(self, expression: Call, overload: str, costs: list[int]) -> tuple[int, SizeRange | None]:
         """Return the cost of calling an overload, including its arguments, and the size of its result."""
-        sizes = [self._size(argument) for argument in expression.arguments]
+        sizes = [self._get_size(argument) for argument in expression.arguments]
         if expression.function in ("_&&_", "_||_"):
             return add(*costs), None
         if expression.function == "_?_:_":
-            return self._conditional(expression, costs, sizes)
+            return self._cost_conditional(expression, costs, sizes)
         if expression.function == "_+_" and overload != "":
-            return self._concatenation(expression, overload, costs, sizes)
-        cost, size = self._function_cost(expression, overload, sizes)
+            return self._cost_concatenation(expression, overload, costs, sizes)
+        cost, size = self._cost_function(expression, overload, sizes)
         return add(cost, *costs), size
 
-    def _conditional(self, expression: Call, costs: list[int], sizes: list[SizeRange]) -> tuple[int, SizeRange | None]:
-        then, otherwise = (self._entry(argument) for argument in expression.arguments[1:])
+    def _cost_conditional(
+        self, expression: Call, costs: list[int], sizes: list[SizeRange]
+    ) -> tuple[int, SizeRange | None]:
+        then, otherwise = (self._get_entry_sizes(argument) for argument in expression.arguments[1:])
         if then is not None and otherwise is not None:
             self.entries[expression] = EntrySizes(then.kind, then.key | otherwise.key, then.value | otherwise.value)
         return add(costs[0], max(costs[1:])), sizes[1] | sizes[2]
 
-    def _concatenation(
+    def _cost_concatenation(
         self, expression: Call, overload: str, costs: list[int], sizes: list[SizeRange]
     ) -> tuple[int, SizeRange | None]:
         size = SizeRange(add(*[size.min for size in sizes]), add(*[size.max for size in sizes]))
-        first, second = (self._entry(argument) for argument in expression.arguments)
+        first, second = (self._get_entry_sizes(argument) for argument in expression.arguments)
         if first is not None and second is not None:
             self.entries[expression] = EntrySizes(first.kind, first.key | second.key, first.value | second.value)
         return add(1 if overload == "list" else scale(size.max, CHARACTER_COST), *costs), size
 
-    def _function_cost(self, expression: Call, overload: str, sizes: list[SizeRange]) -> tuple[int, SizeRange | None]:
+    def _cost_function(self, expression: Call, overload: str, sizes: list[SizeRange]) -> tuple[int, SizeRange | None]:
         """Return the cost of a call without its arguments, and the size of its result."""
-        receiver = self._size(expression.target) if expression.target is not None else None
+        receiver = self._get_size(expression.target) if expression.target is not None else None
         if (function_cost := FUNCTION_COSTS.get(expression.function)) is not None:
             estimated = function_cost(EstimatedCall(expression, overload, receiver, sizes, self))
             if estimated is not None:
@@ -314,11 +316,11 @@ class CostEstimator:
         list_type = self.types[expression]
         if list_type.element is None:
             return None
-        path = self._path(expression)
-        return list_type.element, (self._declared_size((*path, "@items")) if path else None) or UNKNOWN
+        path = self._get_path(expression)
+        return list_type.element, (self._get_declared_size((*path, "@items")) if path else None) or UNKNOWN
 
 
-def _literal_size(expression: Expression) -> int | None:
+def _get_literal_size(expression: Expression) -> int | None:
     """Return the size of a literal, or None for another expression."""
     match expression:
         case Literal():
@@ -330,7 +332,7 @@ def _literal_size(expression: Expression) -> int | None:
     return None
 
 
-def _overloads(expression: Call, kinds: list[str]) -> tuple[str, ...]:
+def _find_overloads(expression: Call, kinds: list[str]) -> tuple[str, ...]:
     """Return the overloads that a call can have for its argument types. "" stands for all overloads with equal cost."""
     known_kind = next((kind for kind in kinds if kind != "dyn"), "dyn")
     match expression.function:

@@ -38,17 +38,17 @@ class EstimatedCall(NamedTuple):
 CostFunction = Callable[[EstimatedCall], CostAndSize | None]
 
 
-def _read_argument(factor: float = CHARACTER_COST) -> CostFunction:
+def _cost_reading_argument(factor: float = CHARACTER_COST) -> CostFunction:
     """Return a cost function for reading the first argument once, at `factor` per character."""
     return lambda call: (scale(call.sizes[0].max, factor), None) if call.sizes else None
 
 
-def _read_receiver(call: EstimatedCall) -> CostAndSize | None:
+def _cost_reading_receiver(call: EstimatedCall) -> CostAndSize | None:
     """Return the cost of reading the receiver, and its size as the size of the result."""
     return (scale(call.receiver.max, CHARACTER_COST), call.receiver) if call.receiver is not None else None
 
 
-def _read_items(call: EstimatedCall) -> CostAndSize | None:
+def _cost_reading_items(call: EstimatedCall) -> CostAndSize | None:
     """Return the cost of reading each item of a list, or each character of a text."""
     if call.receiver is None or call.expression.target is None:
         return None
@@ -59,7 +59,7 @@ def _read_items(call: EstimatedCall) -> CostAndSize | None:
     return multiply(call.receiver.max, add(cost_per_item)), None
 
 
-def _replace(call: EstimatedCall) -> CostAndSize | None:
+def _cost_replace(call: EstimatedCall) -> CostAndSize | None:
     if call.receiver is None or len(call.sizes) < 2:
         return None
     receiver, old, new = call.receiver, *call.sizes[:2]
@@ -78,7 +78,7 @@ def _replace(call: EstimatedCall) -> CostAndSize | None:
     return scale(receiver.max, 2 * CHARACTER_COST), SizeRange(min_size, max_size)
 
 
-def _split(call: EstimatedCall) -> CostAndSize | None:
+def _cost_split(call: EstimatedCall) -> CostAndSize | None:
     if call.receiver is None:
         return None
     limit = call.expression.arguments[1] if len(call.sizes) > 1 else None
@@ -86,7 +86,7 @@ def _split(call: EstimatedCall) -> CostAndSize | None:
     return scale(call.receiver.max, 2 * CHARACTER_COST), SizeRange(0, max_size)
 
 
-def _join(call: EstimatedCall) -> CostAndSize | None:
+def _cost_join(call: EstimatedCall) -> CostAndSize | None:
     if call.receiver is None or call.expression.target is None:
         return None
     element = call.estimator.element(call.expression.target)
@@ -97,7 +97,7 @@ def _join(call: EstimatedCall) -> CostAndSize | None:
     return scale(max_size, CHARACTER_COST), SizeRange(min_size, max_size)
 
 
-def _search(call: EstimatedCall) -> CostAndSize | None:
+def _cost_search(call: EstimatedCall) -> CostAndSize | None:
     """Return the cost of matching a regular expression against a text."""
     if call.receiver is None or not call.sizes:
         return None
@@ -105,13 +105,13 @@ def _search(call: EstimatedCall) -> CostAndSize | None:
     return cost, None if call.expression.function == "matches" else SizeRange(0, call.receiver.max)
 
 
-def _contains(call: EstimatedCall) -> CostAndSize | None:
+def _cost_contains(call: EstimatedCall) -> CostAndSize | None:
     if call.receiver is None or len(call.sizes) != 1:
         return None
     return multiply(scale(call.receiver.max, CHARACTER_COST), scale(call.sizes[0].max, CHARACTER_COST)), None
 
 
-def _compare_addresses(extra_cost: int) -> CostFunction:
+def _cost_comparing_addresses(extra_cost: int) -> CostFunction:
     """Return a cost function for comparing two IP addresses of up to 16 bytes. Texts are parsed first."""
 
     def estimate(call: EstimatedCall) -> CostAndSize | None:
@@ -122,7 +122,7 @@ def _compare_addresses(extra_cost: int) -> CostFunction:
     return estimate
 
 
-def _equal(call: EstimatedCall) -> CostAndSize | None:
+def _cost_equal(call: EstimatedCall) -> CostAndSize | None:
     kinds = {call.estimator.types[argument].kind for argument in call.expression.arguments}
     if kinds & {"ip", "cidr", "quantity", "semver"}:
         return 1, None
@@ -134,54 +134,56 @@ def _equal(call: EstimatedCall) -> CostAndSize | None:
     return None
 
 
-def _sets(factor: int) -> CostFunction:
+def _cost_sets(factor: int) -> CostFunction:
     return lambda call: (add(1, multiply(multiply(call.sizes[0].max, call.sizes[1].max), factor)), None)
 
 
-def _create_list(factor: float, size: SizeRange) -> CostAndSize:
+def _cost_creating_list(factor: float, size: SizeRange) -> CostAndSize:
     """Return the cost of creating a list of this size at `factor` per item, and the size."""
     return add(scale(size.max, factor), 1, LIST_COST), size
 
 
-def _compare_all_pairs(size: SizeRange | None, factor: float) -> CostAndSize | None:
+def _cost_comparing_all_pairs(size: SizeRange | None, factor: float) -> CostAndSize | None:
     if size is None:
         return None
-    return _create_list(factor, SizeRange(multiply(size.min, size.min), multiply(size.max, size.max)))
+    return _cost_creating_list(factor, SizeRange(multiply(size.min, size.min), multiply(size.max, size.max)))
 
 
-def _sort(call: EstimatedCall) -> CostAndSize | None:
+def _cost_sort(call: EstimatedCall) -> CostAndSize | None:
     """Return the cost of comparing each item, or each key, with each other."""
     by = call.expression.arguments[0] if call.expression.arguments else call.expression.target
     if by is None:
         return None
     element = call.estimator.types[by].element
     text = element is None or element.kind in (*TEXT_TYPES, "dyn")
-    return _compare_all_pairs(call.sizes[0] if call.sizes else call.receiver, 2.0 + (CHARACTER_COST if text else 0))
+    return _cost_comparing_all_pairs(
+        call.sizes[0] if call.sizes else call.receiver, 2.0 + (CHARACTER_COST if text else 0)
+    )
 
 
-def _int_literal(expression: Expression, default: int) -> int:
+def _get_int_literal(expression: Expression, default: int) -> int:
     return max(0, expression.value) if isinstance(expression, Literal) and expression.type == "int" else default
 
 
-def _slice(call: EstimatedCall) -> CostAndSize | None:
+def _cost_slice(call: EstimatedCall) -> CostAndSize | None:
     if call.receiver is None:
         return None
     start, end = call.expression.arguments
-    count = (_int_literal(end, call.receiver.max) - _int_literal(start, 0)) % 2**64
-    return _create_list(1, SizeRange(count, count))
+    count = (_get_int_literal(end, call.receiver.max) - _get_int_literal(start, 0)) % 2**64
+    return _cost_creating_list(1, SizeRange(count, count))
 
 
-def _range(call: EstimatedCall) -> CostAndSize | None:
-    count = _int_literal(call.expression.arguments[0], MAX_UINT64)
-    return _create_list(1, SizeRange(count, count))
+def _cost_range(call: EstimatedCall) -> CostAndSize | None:
+    count = _get_int_literal(call.expression.arguments[0], MAX_UINT64)
+    return _cost_creating_list(1, SizeRange(count, count))
 
 
-def _flatten(call: EstimatedCall) -> CostAndSize | None:
-    depth = _int_literal(call.expression.arguments[0], MAX_UINT64) if call.expression.arguments else 1
-    return _create_list(float(depth), call.receiver) if call.receiver is not None else None
+def _cost_flatten(call: EstimatedCall) -> CostAndSize | None:
+    depth = _get_int_literal(call.expression.arguments[0], MAX_UINT64) if call.expression.arguments else 1
+    return _cost_creating_list(float(depth), call.receiver) if call.receiver is not None else None
 
 
-def _convert(call: EstimatedCall) -> CostAndSize | None:
+def _cost_convert(call: EstimatedCall) -> CostAndSize | None:
     """Return the cost of converting between strings and bytes. A character has up to four bytes."""
     if not call.overload:
         return None
@@ -194,40 +196,42 @@ def _convert(call: EstimatedCall) -> CostAndSize | None:
     return scale(argument.max, CHARACTER_COST), size
 
 
-def _quote(call: EstimatedCall) -> CostAndSize | None:
+def _cost_quote(call: EstimatedCall) -> CostAndSize | None:
     argument = call.sizes[0]
     return scale(argument.max, CHARACTER_COST), SizeRange((argument.min + 2) % 2**64, (argument.max * 2 + 2) % 2**64)
 
 
-def _validate(call: EstimatedCall) -> CostAndSize | None:
+def _cost_validate(call: EstimatedCall) -> CostAndSize | None:
     return scale(scale(call.sizes[0].max, CHARACTER_COST), _NAME_FORMAT), None
 
 
 FUNCTION_COSTS: Final[dict[str, CostFunction]] = {
-    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _read_items),
-    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _read_receiver),
-    **dict.fromkeys(("find", "findAll", "matches"), _search),
-    **dict.fromkeys(("cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"), _read_argument()),
-    **dict.fromkeys(("startsWith", "endsWith"), _read_argument()),
-    **dict.fromkeys(("sets.contains", "sets.intersects"), _sets(1)),
-    **dict.fromkeys(("sort", "@sortByAssociatedKeys"), _sort),
-    **dict.fromkeys(("string", "bytes"), _convert),
-    "sets.equivalent": _sets(2),
+    **dict.fromkeys(("isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"), _cost_reading_items),
+    **dict.fromkeys(("lowerAscii", "upperAscii", "substring", "trim"), _cost_reading_receiver),
+    **dict.fromkeys(("find", "findAll", "matches"), _cost_search),
+    **dict.fromkeys(
+        ("cidr", "isIP", "isCIDR", "ip", "quantity", "isQuantity", "semver", "isSemver"), _cost_reading_argument()
+    ),
+    **dict.fromkeys(("startsWith", "endsWith"), _cost_reading_argument()),
+    **dict.fromkeys(("sets.contains", "sets.intersects"), _cost_sets(1)),
+    **dict.fromkeys(("sort", "@sortByAssociatedKeys"), _cost_sort),
+    **dict.fromkeys(("string", "bytes"), _cost_convert),
+    "sets.equivalent": _cost_sets(2),
     "url": lambda call: (scale(call.sizes[0].max, CHARACTER_COST), call.sizes[0]),
-    "ip.isCanonical": _read_argument(2 * CHARACTER_COST),
-    "replace": _replace,
-    "split": _split,
-    "join": _join,
-    "contains": _contains,
-    "containsIP": _compare_addresses(0),
-    "containsCIDR": _compare_addresses(3),
-    "validate": _validate,
-    "_==_": _equal,
-    "slice": _slice,
-    "lists.range": _range,
-    "reverse": lambda call: _create_list(1, call.receiver) if call.receiver is not None else None,
-    "flatten": _flatten,
-    "distinct": lambda call: _compare_all_pairs(call.receiver, 2.0),
+    "ip.isCanonical": _cost_reading_argument(2 * CHARACTER_COST),
+    "replace": _cost_replace,
+    "split": _cost_split,
+    "join": _cost_join,
+    "contains": _cost_contains,
+    "containsIP": _cost_comparing_addresses(0),
+    "containsCIDR": _cost_comparing_addresses(3),
+    "validate": _cost_validate,
+    "_==_": _cost_equal,
+    "slice": _cost_slice,
+    "lists.range": _cost_range,
+    "reverse": lambda call: _cost_creating_list(1, call.receiver) if call.receiver is not None else None,
+    "flatten": _cost_flatten,
+    "distinct": lambda call: _cost_comparing_all_pairs(call.receiver, 2.0),
     "format": lambda call: (scale(call.receiver.max, CHARACTER_COST), None) if call.receiver is not None else None,
-    "strings.quote": _quote,
+    "strings.quote": _cost_quote,
 }

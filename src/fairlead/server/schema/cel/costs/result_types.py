@@ -70,25 +70,25 @@ def result_type(function: str, target: Type | None, arguments: list[Type]) -> Ty
     if function in _SAME_AS_RECEIVER and target is not None:
         return target
     if function in _ARITHMETIC:
-        return _most_specific(arguments)
+        return _find_most_specific(arguments)
     if function == "_?_:_":
-        return _most_specific(arguments[1:])
+        return _find_most_specific(arguments[1:])
     if function.startswith("format."):
         return _FORMAT
     if function in ("optional.of", "optional.ofNonZeroValue"):
         return Type("optional", element=arguments[0])
     if function == "cel.@mapInsert":
         return Type("map", element=arguments[2]) if len(arguments) == 3 else arguments[1]
-    return _part_type(function, target if target is not None else arguments[0] if arguments else DYN, arguments)
+    return _get_part_type(function, target if target is not None else arguments[0] if arguments else DYN, arguments)
 
 
-def _part_type(function: str, container: Type, arguments: list[Type]) -> Type:
+def _get_part_type(function: str, container: Type, arguments: list[Type]) -> Type:
     """Return the result type of a function that returns a part of its receiver or first argument."""
     element = container.element or DYN
     if function in ("min", "max", "sum", "value"):
         return element
     if function == "orValue":
-        return _most_specific([element, *arguments])
+        return _find_most_specific([element, *arguments])
     if function == "flatten":
         return element if element.kind == "list" else container
     if function in ("_[_]", "_[?_]"):
@@ -109,7 +109,7 @@ def field_type(operand: Type, field: str, *, optional: bool = False) -> Type:
     return (operand.fields or {}).get(field, DYN)
 
 
-def _most_specific(types: list[Type]) -> Type:
+def _find_most_specific(types: list[Type]) -> Type:
     """Return the first type whose element type is known, else the first type that is not `dyn`."""
     known_types = [item for item in types if item.kind != "dyn"]
     exact = (item for item in known_types if item.element is None or item.element.kind != "dyn")

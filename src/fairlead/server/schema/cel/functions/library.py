@@ -36,23 +36,23 @@ _EXACT = Context(prec=1000)  # More digits than a quantity can have.
 def functions() -> list[Any]:
     """Return the declarations of all functions with their implementations, for an engine environment."""
     return [
-        cel.FunctionDecl(name, [_overload(name, i, *overload) for i, overload in enumerate(overloads)])
+        cel.FunctionDecl(name, [_build_overload(name, i, *overload) for i, overload in enumerate(overloads)])
         for name, overloads in {**_FUNCTIONS, **invalid_values.functions(_T)}.items()
     ]
 
 
-def _overload(name: str, index: int, member: bool, result: Any, parameters: list[Any], impl: Any) -> Any:
+def _build_overload(name: str, index: int, member: bool, result: Any, parameters: list[Any], impl: Any) -> Any:
     overload_id = f"fairlead_{name.replace('.', '_')}_{index}"
-    return cel.Overload(overload_id, return_type=result, parameters=parameters, is_member=member, impl=_metered(impl))
+    return cel.Overload(overload_id, return_type=result, parameters=parameters, is_member=member, impl=_meter(impl))
 
 
-def _metered(impl: Any) -> Any:
+def _meter(impl: Any) -> Any:
     """Return `impl` wrapped so that METER counts the work of passing values between Python and the engine."""
 
     def call(*arguments: Any) -> Any:
-        METER.spend(1 + sum(map(_transfer_work, arguments)))
+        METER.spend(1 + sum(map(_count_transfer_work, arguments)))
         result = impl(*arguments)
-        METER.spend(_transfer_work(result))
+        METER.spend(_count_transfer_work(result))
         if isinstance(result, list):
             METER.spend(list_building_work(len(result)))  # A loop may iterate over it.
         if isinstance(result, int) and not -_LARGEST <= result < _LARGEST:
@@ -62,13 +62,13 @@ def _metered(impl: Any) -> Any:
     return call
 
 
-def _transfer_work(value: Any) -> int:
+def _count_transfer_work(value: Any) -> int:
     if isinstance(value, list | dict):
         return TRANSFER_FACTOR * len(value)
     return len(value) if isinstance(value, str | bytes) else 0
 
 
-def _quantity(text: str) -> dict[str, Any]:
+def _parse_quantity(text: str) -> dict[str, Any]:
     return {"quantity": _normalize(quantity.parse(text)[0])}
 
 
@@ -77,11 +77,11 @@ def _normalize(value: Decimal) -> str:
     return f"{value.normalize(_EXACT):f}"
 
 
-def _amount(value: Any) -> Decimal:
+def _get_amount(value: Any) -> Decimal:
     return Decimal(value["quantity"]) if isinstance(value, dict) else Decimal(value)
 
 
-def _can(parse: Any) -> Any:
+def _build_predicate(parse: Any) -> Any:
     """Return a function that returns whether `parse` accepts a text."""
 
     def check(text: str) -> bool:
@@ -96,41 +96,41 @@ def _can(parse: Any) -> Any:
 
 def _add_quantities(sign: int) -> Any:
     def add(a: Any, b: Any) -> dict[str, Any]:
-        return {"quantity": _normalize(_EXACT.add(_amount(a), sign * _amount(b)))}
+        return {"quantity": _normalize(_EXACT.add(_get_amount(a), sign * _get_amount(b)))}
 
     return add
 
 
 def _is_integer(value: Any) -> bool:
-    amount = _amount(value)
+    amount = _get_amount(value)
     return amount == amount.to_integral_value() and -_LARGEST <= amount < _LARGEST
 
 
 def _as_integer(value: Any) -> int:
     if not _is_integer(value):
         raise ValueError("cannot convert value to integer")
-    return int(_amount(value))
+    return int(_get_amount(value))
 
 
 def _compare_quantities(a: Any, b: Any) -> int:
-    amount_a, amount_b = _amount(a), _amount(b)
+    amount_a, amount_b = _get_amount(a), _get_amount(b)
     return (amount_a > amount_b) - (amount_a < amount_b)
 
 
-def _url(text: str) -> dict[str, Any]:
+def _parse_url(text: str) -> dict[str, Any]:
     if error := urls.url_error(text):
         raise ValueError(f"URL parse error during conversion from string: {error}")
     return {"url": text}
 
 
-def _parts(url: Any) -> SplitResult:
+def _split_url(url: Any) -> SplitResult:
     return urlsplit(str(url["url"]))
 
 
 _PATH_SAFE = "/%$&+,:;=@!'()*"
 
 
-def _ip(text: str) -> dict[str, Any]:
+def _parse_ip(text: str) -> dict[str, Any]:
     try:
         address = ipaddress.ip_address(text)
         if "%" in text or (address.version == 6 and "." in text):
@@ -142,56 +142,56 @@ def _ip(text: str) -> dict[str, Any]:
 
 
 def _is_canonical(text: str) -> bool:
-    return bool(_ip(text)["ip"] == text)
+    return bool(_parse_ip(text)["ip"] == text)
 
 
 def _is_global_unicast(ip: Any) -> bool:
     """Return whether Go's IsGlobalUnicast is true for an address, which includes private addresses."""
-    address = _address(ip)
+    address = _get_address(ip)
     special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
     return not special and str(address) != "255.255.255.255"
 
 
 def _is_link_local_multicast(ip: Any) -> bool:
-    address = _address(ip)
+    address = _get_address(ip)
     return address in _LINK_LOCAL_MULTICAST[address.version]
 
 
 _LINK_LOCAL_MULTICAST: dict[int, Any] = {4: ipaddress.ip_network("224.0.0.0/24"), 6: ipaddress.ip_network("ff02::/16")}
 
 
-def _address(ip: Any) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    return ipaddress.ip_address(ip["ip"] if isinstance(ip, dict) else _ip(ip)["ip"])
+def _get_address(ip: Any) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    return ipaddress.ip_address(ip["ip"] if isinstance(ip, dict) else _parse_ip(ip)["ip"])
 
 
-def _cidr(text: str) -> dict[str, Any]:
+def _parse_cidr(text: str) -> dict[str, Any]:
     address, slash, bits = text.partition("/")
     try:
         if not slash:
             raise ValueError("no '/'")
         if not bits.isdigit() or (len(bits) > 1 and bits[0] == "0"):
             raise ValueError(f'bad bits after slash: "{bits}"')
-        ipaddress.ip_network(f"{_ip(address)['ip']}/{bits}", strict=False)
+        ipaddress.ip_network(f"{_parse_ip(address)['ip']}/{bits}", strict=False)
     except ValueError as error:
         prefix = "network address parse error during conversion from string"
         raise ValueError(f'{prefix}: {prefix}: netip.ParsePrefix("{text}"): {error}') from None
-    return {"cidr": f"{_ip(address)['ip']}/{bits}"}
+    return {"cidr": f"{_parse_ip(address)['ip']}/{bits}"}
 
 
-def _address_to_text(value: Any) -> str:
+def _format_address(value: Any) -> str:
     return str(value.get("ip") or value["cidr"])
 
 
-def _network(cidr: Any) -> Any:
-    return ipaddress.ip_network(cidr["cidr"] if isinstance(cidr, dict) else _cidr(cidr)["cidr"], strict=False)
+def _get_network(cidr: Any) -> Any:
+    return ipaddress.ip_network(cidr["cidr"] if isinstance(cidr, dict) else _parse_cidr(cidr)["cidr"], strict=False)
 
 
 def _contains_ip(cidr: Any, ip: Any) -> bool:
-    return _address(ip) in _network(cidr)
+    return _get_address(ip) in _get_network(cidr)
 
 
 def _contains_cidr(outer: Any, inner: Any) -> bool:
-    outer_network, inner_network = _network(outer), _network(inner)
+    outer_network, inner_network = _get_network(outer), _get_network(inner)
     return outer_network.version == inner_network.version and bool(inner_network.subnet_of(outer_network))
 
 
@@ -203,7 +203,7 @@ def _insert_entries(entries: dict[Any, Any], new: dict[Any, Any]) -> dict[Any, A
     return {**entries, **new}
 
 
-def _index_of(last: bool) -> Any:
+def _build_index_of(last: bool) -> Any:
     def find(items: list[Any], value: Any) -> int:
         indices = [i for i, item in enumerate(items) if item == value]
         return -1 if not indices else indices[-1] if last else indices[0]
@@ -236,7 +236,7 @@ def _intersects(a: list[Any], b: list[Any]) -> bool:
     return any(item in b for item in a)
 
 
-def _slice_error(start: int, end: int, length: int) -> str:
+def _find_slice_error(start: int, end: int, length: int) -> str:
     if start < 0 or end < 0:
         return "negative indexes not supported"
     if start > end:
@@ -244,13 +244,13 @@ def _slice_error(start: int, end: int, length: int) -> str:
     return f"list is length {length}" if end > length else ""
 
 
-def _slice(items: list[Any], start: int, end: int) -> list[Any]:
-    if error := _slice_error(start, end, len(items)):
+def _slice_list(items: list[Any], start: int, end: int) -> list[Any]:
+    if error := _find_slice_error(start, end, len(items)):
         raise ValueError(f"cannot slice({start}, {end}), {error}")
     return items[start:end]
 
 
-def _distinct(items: list[Any]) -> list[Any]:
+def _remove_duplicates(items: list[Any]) -> list[Any]:
     _count_comparisons(items, items)
     distinct: list[Any] = []
     for item in items:
@@ -268,22 +268,22 @@ def _flatten(items: list[Any], depth: int = 1) -> list[Any]:
     return result
 
 
-def _range(end: int) -> list[int]:
+def _build_range(end: int) -> list[int]:
     METER.spend(TRANSFER_FACTOR * max(0, end))
     return list(range(end))
 
 
-def _semver(text: str, normalize: bool = False) -> dict[str, Any]:
+def _parse_semver(text: str, normalize: bool = False) -> dict[str, Any]:
     text = semver.normalize(text) if normalize else text
     semver.parse(text)
     return {"semver": text.partition("+")[0]}  # Equality ignores build metadata.
 
 
 def _is_semver(text: str, normalize: bool = False) -> bool:
-    return bool(_can(lambda version: _semver(version, normalize))(text))
+    return bool(_build_predicate(lambda version: _parse_semver(version, normalize))(text))
 
 
-def _version_number(index: int) -> Any:
+def _build_version_getter(index: int) -> Any:
     return lambda version: semver.parse(version["semver"])[index]
 
 
@@ -293,23 +293,23 @@ def _compare(a: Any, b: Any) -> int:
 
 
 _FUNCTIONS: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
-    "slice": [(True, _LIST, [_LIST, _T.INT, _T.INT], _slice)],
-    "distinct": [(True, _LIST, [_LIST], _distinct)],
+    "slice": [(True, _LIST, [_LIST, _T.INT, _T.INT], _slice_list)],
+    "distinct": [(True, _LIST, [_LIST], _remove_duplicates)],
     "sort": [(True, _LIST, [_LIST], ordering.sort)],
     "reverse": [(True, _LIST, [_LIST], lambda items: items[::-1])],
     "flatten": [(True, _LIST, [_LIST], _flatten), (True, _LIST, [_LIST, _T.INT], _flatten)],
-    "lists.range": [(False, _T.List(_T.INT), [_T.INT], _range)],
+    "lists.range": [(False, _T.List(_T.INT), [_T.INT], _build_range)],
     "isSorted": [(True, _T.BOOL, [_LIST], ordering.is_sorted)],
     "sum": [(True, _T.DYN, [_LIST], ordering.total)],
     "min": [(True, _T.DYN, [_LIST], ordering.minimum)],
     "max": [(True, _T.DYN, [_LIST], ordering.maximum)],
     "indexOf": [
-        *((True, _T.INT, [_LIST, kind], _index_of(False)) for kind in _ANY_TYPE),
+        *((True, _T.INT, [_LIST, kind], _build_index_of(False)) for kind in _ANY_TYPE),
         (True, _T.INT, [_T.STRING, _T.STRING], strings.index_of),
         (True, _T.INT, [_T.STRING, _T.STRING, _T.INT], strings.index_of),
     ],
     "lastIndexOf": [
-        *((True, _T.INT, [_LIST, kind], _index_of(True)) for kind in _ANY_TYPE),
+        *((True, _T.INT, [_LIST, kind], _build_index_of(True)) for kind in _ANY_TYPE),
         (True, _T.INT, [_T.STRING, _T.STRING], strings.last_index_of),
         (True, _T.INT, [_T.STRING, _T.STRING, _T.INT], strings.last_index_of),
     ],
@@ -341,49 +341,54 @@ _FUNCTIONS: dict[str, list[tuple[bool, Any, list[Any], Any]]] = {
         (True, _T.List(_T.STRING), [_T.STRING, _T.STRING], _find_all),
         (True, _T.List(_T.STRING), [_T.STRING, _T.STRING, _T.INT], _find_all),
     ],
-    "isQuantity": [(False, _T.BOOL, [_T.STRING], _can(_quantity))],
-    "quantity": [(False, _OPAQUE, [_T.STRING], _quantity)],
+    "isQuantity": [(False, _T.BOOL, [_T.STRING], _build_predicate(_parse_quantity))],
+    "quantity": [(False, _OPAQUE, [_T.STRING], _parse_quantity)],
     "sign": [(False, _T.INT, [_OPAQUE], lambda value: _compare_quantities(value, 0))],
     "isInteger": [(True, _T.BOOL, [_OPAQUE], _is_integer)],
     "asInteger": [(True, _T.INT, [_OPAQUE], _as_integer)],
-    "asApproximateFloat": [(True, _T.DOUBLE, [_OPAQUE], lambda value: float(_amount(value)))],
+    "asApproximateFloat": [(True, _T.DOUBLE, [_OPAQUE], lambda value: float(_get_amount(value)))],
     "add": [(True, _OPAQUE, [_OPAQUE, kind], _add_quantities(1)) for kind in (_OPAQUE, _T.INT)],
     "sub": [(True, _OPAQUE, [_OPAQUE, kind], _add_quantities(-1)) for kind in (_OPAQUE, _T.INT)],
     "isLessThan": [(True, _T.BOOL, [_OPAQUE, _OPAQUE], lambda a, b: _compare(a, b) < 0)],
     "isGreaterThan": [(True, _T.BOOL, [_OPAQUE, _OPAQUE], lambda a, b: _compare(a, b) > 0)],
     "compareTo": [(True, _T.INT, [_OPAQUE, _OPAQUE], _compare)],
     "isSemver": [(False, _T.BOOL, parameters, _is_semver) for parameters in ([_T.STRING], [_T.STRING, _T.BOOL])],
-    "semver": [(False, _OPAQUE, parameters, _semver) for parameters in ([_T.STRING], [_T.STRING, _T.BOOL])],
-    "major": [(True, _T.INT, [_OPAQUE], _version_number(0))],
-    "minor": [(True, _T.INT, [_OPAQUE], _version_number(1))],
-    "patch": [(True, _T.INT, [_OPAQUE], _version_number(2))],
-    "isURL": [(False, _T.BOOL, [_T.STRING], _can(_url))],
-    "url": [(False, _OPAQUE, [_T.STRING], _url)],
-    "getScheme": [(True, _T.STRING, [_OPAQUE], lambda value: _parts(value).scheme)],
-    "getHost": [(True, _T.STRING, [_OPAQUE], lambda value: _parts(value).netloc.rpartition("@")[2])],
-    "getHostname": [(True, _T.STRING, [_OPAQUE], lambda value: _parts(value).hostname or "")],
-    "getPort": [(True, _T.STRING, [_OPAQUE], lambda value: str(_parts(value).port or ""))],
-    "getEscapedPath": [(True, _T.STRING, [_OPAQUE], lambda value: quote(_parts(value).path, safe=_PATH_SAFE))],
+    "semver": [(False, _OPAQUE, parameters, _parse_semver) for parameters in ([_T.STRING], [_T.STRING, _T.BOOL])],
+    "major": [(True, _T.INT, [_OPAQUE], _build_version_getter(0))],
+    "minor": [(True, _T.INT, [_OPAQUE], _build_version_getter(1))],
+    "patch": [(True, _T.INT, [_OPAQUE], _build_version_getter(2))],
+    "isURL": [(False, _T.BOOL, [_T.STRING], _build_predicate(_parse_url))],
+    "url": [(False, _OPAQUE, [_T.STRING], _parse_url)],
+    "getScheme": [(True, _T.STRING, [_OPAQUE], lambda value: _split_url(value).scheme)],
+    "getHost": [(True, _T.STRING, [_OPAQUE], lambda value: _split_url(value).netloc.rpartition("@")[2])],
+    "getHostname": [(True, _T.STRING, [_OPAQUE], lambda value: _split_url(value).hostname or "")],
+    "getPort": [(True, _T.STRING, [_OPAQUE], lambda value: str(_split_url(value).port or ""))],
+    "getEscapedPath": [(True, _T.STRING, [_OPAQUE], lambda value: quote(_split_url(value).path, safe=_PATH_SAFE))],
     "getQuery": [
-        (True, _T.Map(_T.STRING, _T.List(_T.STRING)), [_OPAQUE], lambda value: query_string.parse(_parts(value).query))
+        (
+            True,
+            _T.Map(_T.STRING, _T.List(_T.STRING)),
+            [_OPAQUE],
+            lambda value: query_string.parse(_split_url(value).query),
+        )
     ],
-    "isIP": [(False, _T.BOOL, [_T.STRING], _can(_ip))],
+    "isIP": [(False, _T.BOOL, [_T.STRING], _build_predicate(_parse_ip))],
     "ip": [
-        (False, _OPAQUE, [_T.STRING], _ip),
+        (False, _OPAQUE, [_T.STRING], _parse_ip),
         (True, _OPAQUE, [_OPAQUE], lambda value: {"ip": value["cidr"].partition("/")[0]}),
     ],
     "ip.isCanonical": [(False, _T.BOOL, [_T.STRING], _is_canonical)],
-    "string": [(False, _T.STRING, [_OPAQUE], _address_to_text)],
+    "string": [(False, _T.STRING, [_OPAQUE], _format_address)],
     "isGlobalUnicast": [(True, _T.BOOL, [_OPAQUE], _is_global_unicast)],
     "isLinkLocalMulticast": [(True, _T.BOOL, [_OPAQUE], _is_link_local_multicast)],
-    "family": [(True, _T.INT, [_OPAQUE], lambda value: _address(value).version)],
-    "isUnspecified": [(True, _T.BOOL, [_OPAQUE], lambda value: _address(value).is_unspecified)],
-    "isLoopback": [(True, _T.BOOL, [_OPAQUE], lambda value: _address(value).is_loopback)],
-    "isLinkLocalUnicast": [(True, _T.BOOL, [_OPAQUE], lambda value: _address(value).is_link_local)],
-    "isCIDR": [(False, _T.BOOL, [_T.STRING], _can(_cidr))],
-    "cidr": [(False, _OPAQUE, [_T.STRING], _cidr)],
+    "family": [(True, _T.INT, [_OPAQUE], lambda value: _get_address(value).version)],
+    "isUnspecified": [(True, _T.BOOL, [_OPAQUE], lambda value: _get_address(value).is_unspecified)],
+    "isLoopback": [(True, _T.BOOL, [_OPAQUE], lambda value: _get_address(value).is_loopback)],
+    "isLinkLocalUnicast": [(True, _T.BOOL, [_OPAQUE], lambda value: _get_address(value).is_link_local)],
+    "isCIDR": [(False, _T.BOOL, [_T.STRING], _build_predicate(_parse_cidr))],
+    "cidr": [(False, _OPAQUE, [_T.STRING], _parse_cidr)],
     "containsIP": [(True, _T.BOOL, [_OPAQUE, kind], _contains_ip) for kind in (_T.STRING, _OPAQUE)],
     "containsCIDR": [(True, _T.BOOL, [_OPAQUE, kind], _contains_cidr) for kind in (_T.STRING, _OPAQUE)],
-    "masked": [(True, _OPAQUE, [_OPAQUE], lambda value: {"cidr": str(_network(value))})],
-    "prefixLength": [(True, _T.INT, [_OPAQUE], lambda value: _network(value).prefixlen)],
+    "masked": [(True, _OPAQUE, [_OPAQUE], lambda value: {"cidr": str(_get_network(value))})],
+    "prefixLength": [(True, _T.INT, [_OPAQUE], lambda value: _get_network(value).prefixlen)],
 }

@@ -7,11 +7,11 @@ from fairlead.server.schema import formats, names
 from fairlead.server.schema.cel.functions.urls import url_error
 
 
-def _schema_format(name: str, message: str) -> Callable[[str], list[str]]:
+def _build_format_check(name: str, message: str) -> Callable[[str], list[str]]:
     return lambda text: [] if formats.is_valid(name, text) else [message]
 
 
-def _uri(text: str) -> list[str]:
+def _find_uri_errors(text: str) -> list[str]:
     error = url_error(text)
     return [error] if error else []
 
@@ -25,11 +25,11 @@ FORMATS: Final[dict[str, Callable[[str], list[str]]]] = {
     "dns1123SubdomainPrefix": lambda text: names.subdomain(text, True),
     "dns1035LabelPrefix": lambda text: names.dns1035(text, True),
     "labelValue": names.label_value,
-    "uri": _uri,
-    "uuid": _schema_format("uuid", "does not match the UUID format"),
-    "byte": _schema_format("byte", "invalid base64"),
-    "date": _schema_format("date", "invalid date"),
-    "datetime": _schema_format("datetime", "invalid datetime"),
+    "uri": _find_uri_errors,
+    "uuid": _build_format_check("uuid", "does not match the UUID format"),
+    "byte": _build_format_check("byte", "invalid base64"),
+    "date": _build_format_check("date", "invalid date"),
+    "datetime": _build_format_check("datetime", "invalid datetime"),
 }
 
 
