@@ -10,7 +10,7 @@ from fairlead.server.http.routing import Route
 from fairlead.server.schema import empty_values
 from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Object, Stored
-from fairlead.server.write import commit, decoding, metadata, validation
+from fairlead.server.write import commit, decoding, metadata, stored_defaults, validation
 from fairlead.server.write.escalation import reject_escalation
 from fairlead.server.write.write_request import Write
 
@@ -77,9 +77,7 @@ def commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Stor
         obj["metadata"]["generation"] = 1
     if resource.custom and resource.status:
         obj.pop("status", None)
-        if not write.options.dry_run and "status" in (read := decoding.fill_defaults(resource, obj)):
-            # The defaults of a status are read, but not stored with a new object. The next write stores them.
-            obj, write.changes.bytes_differ = read, True
+        obj = stored_defaults.fill_new_status(write, obj)
     with_empty_values = obj
     if not resource.custom:
         obj = empty_values.drop(resource.schema, obj)

@@ -28,7 +28,7 @@ from fairlead.server.storage import versions
 from fairlead.server.storage.stored import Object, Stored
 from fairlead.server.verbs.create import admit_create, commit_create, expect_established, set_system_metadata
 from fairlead.server.verbs.deletion_rules import can_be_removed
-from fairlead.server.write import commit, decoding, metadata, validation
+from fairlead.server.write import commit, decoding, metadata, stored_defaults, validation
 from fairlead.server.write.change_detection import can_skip_update
 from fairlead.server.write.escalation import reject_escalation, require_create_access
 from fairlead.server.write.subresources import keep_other_parts
@@ -153,14 +153,10 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
             _restore_merged_metadata(write, empty_values.restore_nulls(obj, with_empty_values)), live.version, resource
         )
     obj = changes.keep_times(write, commit.prune_and_normalize(write, obj), live)
-    if resource.custom and write.subresource == "scale" and resource.storage is None:
-        # An object without a spec is stored without the spec's defaults, and read with them.
-        read = decoding.fill_defaults(resource, obj)
-        obj, changes.bytes_differ = read, changes.bytes_differ or read != obj
+    obj = stored_defaults.fill_after_scale(write, obj)
     if changes.is_unchanged(resource, obj, live, stored):
         return live
-    if resource.custom and resource.storage is None and not versions.is_current(resource, stored):
-        obj = decoding.fill_defaults(resource, obj)  # It still has the defaults of the version it was stored at.
+    obj = stored_defaults.fill_after_version_change(write, obj)
     if write.options.dry_run:
         return Stored(versions.read_back(resource, obj), live.version, resource)
     return commit.put(write, obj, live)
