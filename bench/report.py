@@ -9,8 +9,8 @@ from pathlib import Path
 
 from support.page import describe_run, number, plots, table
 from support.page_clients import clients
+from support.page_peer_controllers import peer_controllers
 from support.page_servers import many, server, servers, wrk
-from support.page_work import work
 
 from support import recording
 
@@ -103,7 +103,7 @@ def backoff(result):
 
 SECTIONS = {
     "clients": clients,
-    "work": work,
+    "work": peer_controllers,
     "contention": contention,
     "backoff": backoff,
     "servers": servers,

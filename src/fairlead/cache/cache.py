@@ -244,7 +244,7 @@ class Cache:
 
     @property
     def is_caught_up(self) -> bool:
-        """Return whether every watch has listed its objects and reported all of our own writes."""
+        """Whether every watch has listed its objects and reported all of our own writes."""
         return all(informer.synced.is_set() and not informer.overlay for informer, _ in self._watches.values())
 
     def health(self) -> list[WatchHealth]:

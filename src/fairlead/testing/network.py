@@ -9,13 +9,14 @@ from fairlead.api.world import World
 from fairlead.client.transport import Response, Stream, Transport
 
 Lags = Mapping[str, tuple[float, float]]
-"""The delay of a watch by resource, in seconds: (least, most)."""
+"""The range of delays of a watch by resource, in seconds: (shortest, longest)."""
 
 
 class SlowTransport:
     """A Transport that delays each request and each chunk of a watch by a random time.
 
-    `request` and `watch` are the shortest and longest delay in seconds. `late` replaces `watch` for some resources.
+    `request` and `watch` are ranges of delays in seconds: (shortest, longest). `late` maps a resource, such as "pods",
+    to the range that replaces `watch` for this resource.
 
     Guarantees: the events of a watch stay in order, the delay does not limit the throughput of a watch, and no request
     fails.

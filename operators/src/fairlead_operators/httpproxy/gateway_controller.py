@@ -35,7 +35,7 @@ def running(
     verified: Iterable[str] = (),
     **options: Any,
 ) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the gateway controller. It accepts a hostname if it is in `verified` and no other Gateway uses it."""
+    """Run the gateway controller until the block ends. It accepts a hostname if it is in `verified` and no other Gateway uses it."""
     allowed = frozenset(verified)
     claims: dict[str, Key] = {}
 

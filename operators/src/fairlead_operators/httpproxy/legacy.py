@@ -51,7 +51,7 @@ Mutate = Callable[[fl.Object], fl.Object]
 
 
 def running(client: Client, world: fl.World, **options: Any) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the legacy controller with one worker, like the original."""
+    """Return a context manager that runs the legacy controller with one worker, like the original."""
     return classic_controller.running(
         client,
         world,

@@ -19,7 +19,7 @@ SYNC_INTERVAL = 60.0
 
 @asynccontextmanager
 async def running(client: Client, *, interval: float = SYNC_INTERVAL) -> AsyncIterator[None]:
-    """Run the GitOps tool. It applies with its own field manager, once per `interval` seconds."""
+    """Run the GitOps tool until the block ends. It applies with its own field manager, once per `interval` seconds."""
 
     async def work() -> None:
         while True:

@@ -25,7 +25,7 @@ RESYNC_INTERVAL = 300.0
 async def running(
     client: Client, world: fl.World, *, system: str = SYSTEM, **options: Any
 ) -> AsyncIterator[tuple[ClassicContext, ClassicContext]]:
-    """Run the legacy controllers of projects and of ServiceAccounts."""
+    """Run the legacy controllers of projects and of ServiceAccounts until the block ends."""
 
     async def reconcile(key: Key, ctx: ClassicContext) -> float | None:
         return await reconcile_project(key, ctx, system)

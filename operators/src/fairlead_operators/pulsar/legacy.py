@@ -71,7 +71,10 @@ def running(
     namespace: str | None = None,
     on_reconcile: Callable[[str, bool], None] = lambda name, failed: None,
 ) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the legacy controller. One reconcile handles a connection and all objects that use it."""
+    """Return a context manager that runs the legacy controller.
+
+    One reconcile handles a connection and all objects that use it.
+    """
     return classic_controller.running(
         client,
         world,

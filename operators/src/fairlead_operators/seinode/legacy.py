@@ -51,7 +51,7 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_node_controller(client: Client, world: fl.World, **options: Any) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the legacy SeiNode controller."""
+    """Return a context manager that runs the legacy SeiNode controller."""
     return classic_controller.running(
         client,
         world,
@@ -65,7 +65,7 @@ def run_node_controller(client: Client, world: fl.World, **options: Any) -> Abst
 def run_deployment_controller(
     client: Client, world: fl.World, **options: Any
 ) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the legacy SeiNodeDeployment controller."""
+    """Return a context manager that runs the legacy SeiNodeDeployment controller."""
     return classic_controller.running(
         client, world, reconcile_deployment, primary=SeiNodeDeployment, owns=[SeiNode], **options
     )

@@ -23,7 +23,7 @@ def running(
     duration: float = DURATION,
     jobs_fail: bool = False,
 ) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the simulated controllers. With `jobs_fail`, all Jobs fail."""
+    """Run the simulated controllers until the block ends. With `jobs_fail`, all Jobs fail."""
 
     async def reconcile(key: Key, ctx: ClassicContext) -> None:
         stateful_set = ctx.get(fl.StatefulSet, key)

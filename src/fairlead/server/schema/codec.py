@@ -71,7 +71,11 @@ class _WrongType(DecodeError):
 
 
 def decode(node: Node, value: Any) -> Decoded:
-    """Decode a JSON value as the struct of `node`. The input is not changed. Raises DecodeError if it does not fit."""
+    """Decode a JSON value as the Go struct that `node` describes.
+
+    Return the object and the paths of its unknown fields. The input is not changed. Raises DecodeError if the value
+    does not fit the struct.
+    """
     unknown: list[str] = []
     try:
         if value is None:

@@ -50,7 +50,7 @@ class AcknowledgementFile:
             )
 
     def open(self, version: StateVersion) -> None:
-        """Open the file for writing, and create it if necessary. Raises OSError."""
+        """Open the file for writing. If the file does not exist, create it with this version. Raises OSError."""
         if not self._path.exists():
             self._create(version)
         self._file = os.open(self._path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Write the section of the page about controller work, from the results of bench/work.py."""
+"""Write the section of the page that compares controllers of fairlead and its peers, from the results of bench/work.py."""
 
 import collections
 import re
@@ -27,7 +27,7 @@ LEAST = {
 }
 
 
-def work(result):
+def peer_controllers(result):
     intro = (
         f"{describe_run(result)} {result['pages']} objects; in the storm, 20 whose children are edited without a"
         " pause. The table shows requests per object. In brackets: how many of all requests were rejected (409, or 422"
