@@ -123,7 +123,7 @@ def main():
         figures[name] = asyncio.run(on(name, options.objects))
     if options.save:
         rows = {"objects": options.objects, "seconds": EDIT_SECONDS, "rows": figures}
-        recording.save("backoff", rows, partial=bool(options.only))
+        recording.save("backoff", rows, is_partial=bool(options.only))
         report.main()
 
 

@@ -50,8 +50,8 @@ class EventCounter:
     def __init__(self):
         self.loop, self.expected, self.count, self.arrivals = asyncio.get_running_loop(), 0, 0, None
 
-    def expect(self, count, *, timed=False):
-        self.expected, self.count, self.arrivals = count, 0, [] if timed else None
+    def expect(self, count, *, is_timed=False):
+        self.expected, self.count, self.arrivals = count, 0, [] if is_timed else None
         self.done = asyncio.Event()
         return self.done.wait()
 
@@ -93,7 +93,7 @@ async def contest(name, port, objects, event_count, timed):
         sent_count += batch
     result["events/s"] = sent_count / (time.perf_counter() - started)
     result["event CPU µs"] = (time.process_time() - cpu_start) / sent_count * 1e6
-    all_received = counter.expect(timed, timed=True)
+    all_received = counter.expect(timed, is_timed=True)
     await get(port, f"/events?count={timed}&rate={LATENCY_RATE}")
     await all_received
     cut = statistics.quantiles(
@@ -252,13 +252,13 @@ def main():
             print(name, printed_figures, file=sys.stderr, flush=True)
             if options.save:
                 about = {} if options.latency else {"objects": options.objects, "versions": read_peer_versions()}
-                recording.save("clients", {**about, "rows": {name: results[name]}}, partial=is_partial)
+                recording.save("clients", {**about, "rows": {name: results[name]}}, is_partial=is_partial)
     finally:
         feeder.terminate()
         feeder.wait()
     decoded = {} if options.latency else measure_decoding()
     if options.save and len(decoded) == 2:
-        recording.save("clients", {"decoding µs": decoded}, partial=is_partial)
+        recording.save("clients", {"decoding µs": decoded}, is_partial=is_partial)
     report(options, results, decoded)
 
 

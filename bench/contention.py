@@ -331,7 +331,7 @@ def main():
         figures[name] = asyncio.run(on(name))
     if options.save:
         recording.save(
-            "contention", {"writes": WRITES, "objects": LABELLED, "rows": figures}, partial=bool(options.only)
+            "contention", {"writes": WRITES, "objects": LABELLED, "rows": figures}, is_partial=bool(options.only)
         )
         report.main()
 

@@ -127,8 +127,8 @@ class Feeder(asyncio.Protocol):
         self.buffer += data
         while b"\r\n\r\n" in self.buffer:
             request_head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
-            aggregated = b"apidiscovery.k8s.io" in request_head
-            asyncio.get_running_loop().create_task(self.answer(request_head.split(b" ", 2)[1].decode(), aggregated))
+            is_aggregated = b"apidiscovery.k8s.io" in request_head
+            asyncio.get_running_loop().create_task(self.answer(request_head.split(b" ", 2)[1].decode(), is_aggregated))
 
     def send(self, status, body):
         response_head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

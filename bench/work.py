@@ -383,7 +383,7 @@ def main():
             print(f"{kind}: {name} is not run: {reason}", flush=True)
             if options.save:
                 recording.save(
-                    "work", {"pages": options.pages, "rows": {kind: {name: {"absent": reason}}}}, partial=is_partial
+                    "work", {"pages": options.pages, "rows": {kind: {name: {"absent": reason}}}}, is_partial=is_partial
                 )
         for number, (name, command) in enumerate(chosen.items()):
             with server(kind) as (served, path):  # a fresh one each, so that none works in another's litter
@@ -399,7 +399,7 @@ def main():
                     result = {"failed": f"{type(error).__name__} {error}".strip()}
             print(f"{kind}: {name}\n{json.dumps(result, indent=1)}", flush=True)
             if options.save:
-                recording.save("work", {"pages": options.pages, "rows": {kind: {name: result}}}, partial=is_partial)
+                recording.save("work", {"pages": options.pages, "rows": {kind: {name: result}}}, is_partial=is_partial)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write the section of the page that compares controllers of fairlead and its peers, from the results of bench/work.py."""
+"""Write the section of the page that compares fairlead with its peers, from the results of bench/work.py."""
 
 import collections
 import re

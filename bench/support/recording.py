@@ -31,12 +31,12 @@ def load(section):
     return json.loads(path.read_text()) if path.exists() else {}
 
 
-def save(section, figures, *, partial=False):
-    """Save the figures of this run. They replace all earlier ones, or with `partial` only the same ones."""
+def save(section, figures, *, is_partial=False):
+    """Save the figures of this run. They replace all earlier ones, or with `is_partial` only the same ones."""
     RESULTS.mkdir(exist_ok=True)
-    old = load(section) if partial or section in _begun else {}
+    old = load(section) if is_partial or section in _begun else {}
     _begun.add(section)
-    run = {"part": describe_machine()} if partial and old else describe_machine()
+    run = {"part": describe_machine()} if is_partial and old else describe_machine()
     write(RESULTS / f"{section}.json", json.dumps(merge(old, {"run": run, **figures}), indent=1, ensure_ascii=False))
 
 

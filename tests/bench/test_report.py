@@ -84,7 +84,7 @@ def test_partial_run_keeps_the_other_results_and_is_marked(page, results):
     from support import recording
 
     edit_result(results, "suite", lambda result: result["run"].update({"date": "2001-02-03"}))
-    recording.save("suite", {"rows": {"real": {"wall s": 4321.0}}}, partial=True)
+    recording.save("suite", {"rows": {"real": {"wall s": 4321.0}}}, is_partial=True)
     assert set(recording.load("suite")["rows"]) == {"embedded", "real"}
     report.main()
     assert re.search(r"Measured 2001-02-03 on .* Part of it was measured separately on 20\d\d-", page.read_text())

@@ -53,7 +53,7 @@ def test_overlay_index_matches_a_model_after_any_writes(steps):
             key, values, selected = step
             version += 1
             write = overlay.begin_write()
-            overlay.record(write, key, CacheEntry(b"", values, version), position, selected=selected)
+            overlay.record(write, key, CacheEntry(b"", values, version), position, is_selected=selected)
             overlay.end_write(write)
             model[key] = (version, values if selected else "")
         for value in "xyz":

@@ -350,7 +350,7 @@ async def test_cache_and_writer_agree_whether_a_write_removed_the_object(
 ):
     """Tests that the cache and the writer use the same rule, `is_removed`, for every response."""
     response = Object({**obj(version=12, **metadata), **fields})
-    assert (is_removed(response), is_removed(response, by_delete=True)) == (is_removed_by_write, is_removed_by_delete)
+    assert (is_removed(response), is_removed(response, is_deletion=True)) == (is_removed_by_write, is_removed_by_delete)
 
     harness.record_write(response)
     assert (harness.version() is None) == is_removed_by_write

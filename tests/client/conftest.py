@@ -77,10 +77,10 @@ class ScriptedTransport:
     seconds. Discovery requests need no script unless `discovery` is False.
     """
 
-    def __init__(self, *responses, discovery=True):
+    def __init__(self, *responses, answers_discovery=True):
         self.responses = list(responses)
         self.requests = []
-        self._discovery = discovery
+        self._discovery = answers_discovery
 
     async def request(self, request):
         if self._discovery and request.path in {"/api", "/apis"}:
@@ -108,8 +108,8 @@ class ScriptedTransport:
 def scripted_client():
     """Return a function: scripted_client(*responses, **options) returns (client, transport) in virtual time."""
 
-    def make_client(*responses, discovery=True, **options):
-        transport = ScriptedTransport(*responses, discovery=discovery)
+    def make_client(*responses, answers_discovery=True, **options):
+        transport = ScriptedTransport(*responses, answers_discovery=answers_discovery)
         return Client(transport, virtual.world(), **options), transport
 
     return make_client

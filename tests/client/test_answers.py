@@ -94,7 +94,7 @@ def test_a_kind_without_watch_may_list_without_a_version(scripted_client, respon
     """The lists of metrics have no resourceVersion."""
     usage = {"apiVersion": "metrics.example/v1", "kind": "UsageList", "metadata": {}, "items": []}
     client, _ = scripted_client(
-        response(json=aggregate(resource("Usage", "usages", "list"))), response(json=usage), discovery=False
+        response(json=aggregate(resource("Usage", "usages", "list"))), response(json=usage), answers_discovery=False
     )
     assert virtual.run(client.list(kind("metrics.example/v1", "Usage"), "n")).items == []
 
@@ -106,7 +106,7 @@ def test_a_custom_kind_may_choose_its_list_kind_but_no_other_kinds_list(scripted
         response(json=discovery),
         response(json=octopodes),
         response(json=octopodes | {"kind": "SquidList"}),
-        discovery=False,
+        answers_discovery=False,
     )
     octopus = kind("metrics.example/v1", "Octopus")
 
@@ -152,7 +152,7 @@ def test_the_404_page_of_a_proxy_is_not_absence(verb, scripted_client, response)
 
 
 def test_the_404_page_of_a_proxy_at_discovery_is_not_a_missing_kind(scripted_client, response):
-    client, _ = scripted_client(response(404, body=b"<html>no such site</html>"), discovery=False)
+    client, _ = scripted_client(response(404, body=b"<html>no such site</html>"), answers_discovery=False)
     with pytest.raises(ApiError) as raised:
         virtual.run(client.resolve(kind("example.com/v1", "Octopus")))
     assert not isinstance(raised.value, NotFound | NotServed)

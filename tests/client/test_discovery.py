@@ -43,7 +43,7 @@ def test_discovery_returns_plural_scope_and_subresources(without_aggregation, sc
         if without_aggregation
         else [response(json=aggregated_discovery(OCTOPUS))]
     )
-    client, transport = scripted_client(*responses, discovery=False)
+    client, transport = scripted_client(*responses, answers_discovery=False)
 
     async def main():
         served = await client.served(Octopus)
@@ -58,7 +58,7 @@ def test_discovery_returns_plural_scope_and_subresources(without_aggregation, sc
 
 
 def test_concurrent_lookups_send_one_discovery_request(scripted_client, response):
-    client, transport = scripted_client(1, response(json=aggregated_discovery(OCTOPUS)), discovery=False)
+    client, transport = scripted_client(1, response(json=aggregated_discovery(OCTOPUS)), answers_discovery=False)
 
     async def main():
         await asyncio.gather(*[client.resolve(Octopus) for _ in range(20)])
@@ -72,7 +72,7 @@ def test_a_kind_that_is_installed_later_is_found(scripted_client, response):
         response(json=aggregated_discovery()),
         response(404, body=b"404 page not found"),
         response(json=aggregated_discovery(OCTOPUS)),
-        discovery=False,
+        answers_discovery=False,
     )
 
     async def main():
@@ -84,7 +84,9 @@ def test_a_kind_that_is_installed_later_is_found(scripted_client, response):
 
 
 def test_a_kind_missing_in_aggregated_discovery_is_found_in_its_resource_list(scripted_client, response):
-    client, _ = scripted_client(response(json=aggregated_discovery()), response(json=RESOURCE_LIST), discovery=False)
+    client, _ = scripted_client(
+        response(json=aggregated_discovery()), response(json=RESOURCE_LIST), answers_discovery=False
+    )
 
     async def main():
         assert (await client.resolve(Octopus)).plural == "octopodes"
@@ -99,7 +101,7 @@ def test_a_deleted_kind_raises_not_served_instead_of_not_found(scripted_client, 
         response(404, body=b"404 page not found\n"),
         response(json=aggregated_discovery()),
         error_response(404, "NotFound"),
-        discovery=False,
+        answers_discovery=False,
     )
 
     async def main():
@@ -116,7 +118,7 @@ def test_a_deleted_kind_raises_not_served_instead_of_not_found(scripted_client, 
 
 def test_a_failing_discovery_does_not_raise_not_served(scripted_client, response, error_response):
     client, _ = scripted_client(
-        error_response(503, "ServiceUnavailable"), response(json=aggregated_discovery(OCTOPUS)), discovery=False
+        error_response(503, "ServiceUnavailable"), response(json=aggregated_discovery(OCTOPUS)), answers_discovery=False
     )
 
     async def main():

@@ -41,8 +41,8 @@ def read_known_failures() -> set[str]:
 class RestartingTransport:
     """A transport to a durable server that is restarted before each request, except during watches."""
 
-    def __init__(self, create_server: Callable[[], Any], *, restart: bool) -> None:
-        self._create_server, self._restart = create_server, restart
+    def __init__(self, create_server: Callable[[], Any], *, restarts: bool) -> None:
+        self._create_server, self._restart = create_server, restarts
         self._server, self._streams = create_server(), []
 
     async def request(self, request: Any) -> Any:
@@ -63,27 +63,27 @@ class RestartingTransport:
         self._server.close()
 
 
-async def _play_embedded(scenario: Scenario, *, durable: bool, restart: bool) -> list[Any]:
+async def _play_embedded(scenario: Scenario, *, is_durable: bool, restarts: bool) -> list[Any]:
     from fairlead.server.app import Server
     from fairlead.testing import virtual
 
     options: dict[str, Any] = {"tokens": ["conformance"], "authorization": "RBAC"}
     world = virtual.world()
-    if not durable:
+    if not is_durable:
         return await play_scenario(Server(world, **options).transport(), scenario, RUN_ID)
     with tempfile.TemporaryDirectory(prefix="fairlead-") as directory:
-        transport = RestartingTransport(lambda: Server(world, data=Path(directory), **options), restart=restart)
+        transport = RestartingTransport(lambda: Server(world, data=Path(directory), **options), restarts=restarts)
         try:
             return await play_scenario(transport, scenario, RUN_ID)
         finally:
             await transport.close()
 
 
-def play_embedded(scenario: Scenario, *, durable: bool = False, restart: bool = False) -> list[Any]:
+def play_embedded(scenario: Scenario, *, is_durable: bool = False, restarts: bool = False) -> list[Any]:
     """Return the responses of a new embedded server, which may store its state on the disk."""
     from fairlead.testing import virtual
 
-    return virtual.run(_play_embedded(scenario, durable=durable, restart=restart))
+    return virtual.run(_play_embedded(scenario, is_durable=is_durable, restarts=restarts))
 
 
 @contextlib.asynccontextmanager
@@ -118,7 +118,7 @@ async def _play_all_embedded(scenarios: list[Scenario], arguments: argparse.Name
         try:
             yield (
                 scenario,
-                await asyncio.to_thread(play_embedded, scenario, durable=durable, restart=arguments.restart),
+                await asyncio.to_thread(play_embedded, scenario, is_durable=durable, restarts=arguments.restart),
             )
         except Exception as error:
             yield scenario, error

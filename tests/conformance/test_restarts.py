@@ -18,5 +18,5 @@ SCENARIOS = [scenario for scenario in replay.load_scenarios() if scenario["name"
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"])
 def test_restart_before_each_request_changes_no_response(scenario):
-    mismatches = list(find_mismatches(scenario, replay.play_embedded(scenario, durable=True, restart=True)))
+    mismatches = list(find_mismatches(scenario, replay.play_embedded(scenario, is_durable=True, restarts=True)))
     assert not mismatches, "\n".join(map(format_mismatch, mismatches[:6]))

@@ -343,6 +343,6 @@ def generate_definition(rng: random.Random) -> dict[str, Any]:
     return {"scope": "Namespaced", "versions": versions}
 
 
-def _version(name: str, root: Schema, subresources: dict[str, Any], storage: bool) -> dict[str, Any]:
-    result = {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": root}}
+def _version(name: str, root: Schema, subresources: dict[str, Any], is_storage: bool) -> dict[str, Any]:
+    result = {"name": name, "served": True, "storage": is_storage, "schema": {"openAPIV3Schema": root}}
     return {**result, **({"subresources": subresources} if subresources else {})}

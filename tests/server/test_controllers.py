@@ -11,10 +11,10 @@ from fairlead.testing import virtual
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-async def make(transport, name, *owners, block=False, path=MAPS):
+async def make(transport, name, *owners, blocks_deletion=False, path=MAPS):
     references = [
         {"apiVersion": "v1", "kind": "ConfigMap", "name": o["metadata"]["name"], "uid": o["metadata"]["uid"]}
-        | ({"blockOwnerDeletion": True} if block else {})
+        | ({"blockOwnerDeletion": True} if blocks_deletion else {})
         for o in owners
     ]
     body = {"metadata": {"name": name, **({"ownerReferences": references} if references else {})}}
@@ -61,7 +61,7 @@ def test_an_object_created_for_a_deleted_owner_is_deleted():
 def test_foreground_deletion_deletes_the_owner_last():
     async def main(transport):
         a = await make(transport, "a")
-        await make(transport, "child", a, block=True)
+        await make(transport, "child", a, blocks_deletion=True)
         await transport.request(
             HttpRequest(
                 "PATCH",

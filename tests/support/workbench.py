@@ -198,7 +198,7 @@ class _OwnWrite:
             self._cache.put(self._kind, obj)
 
     def record_delete(self, name, uid, obj):
-        if obj is not None and not is_removed(obj, by_delete=True):
+        if obj is not None and not is_removed(obj, is_deletion=True):
             self._cache.put(self._kind, obj)
         else:
             self._cache.observe_removal(self._kind, name, self._namespace, uid)

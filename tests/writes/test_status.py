@@ -24,9 +24,9 @@ def writer(env):
     return Writer(env.recording_client, World(Clock()), "ours", env.cache)
 
 
-def ready_report(generation=1, value=True, message="fine", **fields):
+def ready_report(generation=1, is_ready=True, message="fine", **fields):
     report = StatusReport(generation)
-    report.condition("Ready", value, "Because", message)
+    report.condition("Ready", is_ready, "Because", message)
     report.set(**fields)
     return report
 
@@ -60,7 +60,7 @@ async def test_only_a_transition_changes_the_transition_time(env, writer):
     first_condition = widget.condition("Ready")["lastTransitionTime"]
     widget = await status.write_status(writer, WIDGET, widget, ready_report(message="still fine"))
     assert widget.condition("Ready")["lastTransitionTime"] == first_condition
-    widget = await status.write_status(writer, WIDGET, widget, ready_report(value=False))
+    widget = await status.write_status(writer, WIDGET, widget, ready_report(is_ready=False))
     assert widget.condition("Ready")["lastTransitionTime"] > first_condition
 
 
@@ -71,7 +71,7 @@ async def test_foreign_conditions_and_fields_stay_and_cause_no_retry(env, writer
     env.faulty_transport.before_writes = [
         lambda: env.merge_patch(widget, {"status": {"conditions": foreign, "counts": {"x": 1}}}, subresource="status")
     ]
-    after = await status.write_status(writer, WIDGET, widget, ready_report(value=False, phase="Q"))
+    after = await status.write_status(writer, WIDGET, widget, ready_report(is_ready=False, phase="Q"))
     assert env.faulty_transport.writes == ["PATCH"]
     assert after.is_true("Theirs")
     assert not after.is_true("Ready")
@@ -134,7 +134,7 @@ async def test_reported_value_is_restored_if_someone_changes_it_meanwhile(env, w
     env.faulty_transport.before_writes = [
         lambda: env.merge_patch(widget, {"status": {"phase": "Theirs"}}, subresource="status")
     ]
-    after = await status.write_status(writer, WIDGET, widget, ready_report(value=False, phase="P"))
+    after = await status.write_status(writer, WIDGET, widget, ready_report(is_ready=False, phase="P"))
     assert (after.is_true("Ready"), after.status["phase"]) == (False, "P")
 
 
@@ -146,7 +146,7 @@ async def test_condition_that_another_writer_moved_is_found(env, writer):
     env.faulty_transport.before_writes = [
         lambda: env.merge_patch(widget, {"status": {"conditions": moved}}, subresource="status")
     ]
-    after = await status.write_status(writer, WIDGET, widget, ready_report(value=False))
+    after = await status.write_status(writer, WIDGET, widget, ready_report(is_ready=False))
     assert [(condition["type"], condition["status"]) for condition in after.status["conditions"]] == [
         ("B", "True"),
         ("Ready", "False"),
@@ -207,7 +207,7 @@ async def test_normalized_report_is_not_sent_again_after_foreign_writes(env, wri
 async def test_two_new_conditions_and_a_changed_one_are_one_request(env, writer):
     widget = await status.write_status(writer, WIDGET, await env.widget(), ready_report())
     env.faulty_transport.forget_requests()
-    report = ready_report(value=False)
+    report = ready_report(is_ready=False)
     report.condition("B", None, "R")
     report.condition("A", True, "R")
     after = await status.write_status(writer, WIDGET, widget, report)

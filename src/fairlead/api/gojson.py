@@ -51,14 +51,14 @@ def yaml_dumps(value: Any) -> bytes:
     return INVALID_IN_YAML.sub(lambda match: rf"\u{ord(match[0].decode()):04x}".encode(), dumps(value))
 
 
-def format_number(value: float, *, padded: bool = False) -> str:
+def format_number(value: float, *, is_padded: bool = False) -> str:
     """Format a float as Go's JSON encoder does: with an exponent if it is below 1e-6 or at least 1e21.
 
-    `padded` writes exponents with two digits: 1e-07 instead of 1e-7.
+    `is_padded` writes exponents with two digits: 1e-07 instead of 1e-7.
     """
     if not math.isfinite(value):
         raise ValueError(f"not JSON: {value!r} is not a number that JSON can hold")
-    return _format(value, -6, 21, "+03d" if padded else "+d")
+    return _format(value, -6, 21, "+03d" if is_padded else "+d")
 
 
 def format_percent_v(value: float) -> str:

@@ -87,11 +87,11 @@ class Object(dict[str, Any]):
         return condition is not None and condition.get("status") == "True"
 
 
-def is_removed(obj: Mapping[str, Any], *, by_delete: bool = False) -> bool:
+def is_removed(obj: Mapping[str, Any], *, is_deletion: bool = False) -> bool:
     """Return whether the write that returned `obj` also removed the object from the server.
 
     A write that removes the last finalizer of a deleted object removes the object, and the response is the removed
-    object. Set `by_delete` if `obj` is the response of a DELETE: it removed the object unless finalizers or a grace
+    object. Set `is_deletion` if `obj` is the response of a DELETE: it removed the object unless finalizers or a grace
     period are left.
     """
     metadata = obj.get("metadata") or {}
@@ -102,7 +102,7 @@ def is_removed(obj: Mapping[str, Any], *, by_delete: bool = False) -> bool:
         or (is_namespace and (obj.get("spec") or {}).get("finalizers"))
     )
     is_deleting = bool(metadata.get("deletionTimestamp"))
-    return not (is_deleting and is_held) if by_delete else is_deleting and not is_held
+    return not (is_deleting and is_held) if is_deletion else is_deleting and not is_held
 
 
 def as_integer(resource_version: str) -> int:

@@ -118,14 +118,14 @@ def _is_int64(text: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    terms, current, escaped = [], "", False
+    terms, current, is_escaped = [], "", False
     for ch in text:
-        if escaped:
+        if is_escaped:
             current += ch
-            escaped = False
+            is_escaped = False
         elif ch == "\\":
             current += ch
-            escaped = True
+            is_escaped = True
         elif ch == ",":
             terms.append(current)
             current = ""
@@ -135,20 +135,20 @@ def _split(text: str) -> list[str]:
 
 
 def _unescape(value: str) -> str:
-    out, escaped = "", False
+    out, is_escaped = "", False
     for ch in value:
-        if escaped:
+        if is_escaped:
             if ch not in ",=\\":
                 raise SelectorError(f"invalid field selector: invalid escape sequence: \\{ch}")
             out += ch
-            escaped = False
+            is_escaped = False
         elif ch == "\\":
-            escaped = True
+            is_escaped = True
         elif ch in ",=":
             raise SelectorError(f"invalid field selector: unescaped character in value: {ch}")
         else:
             out += ch
-    if escaped:
+    if is_escaped:
         raise SelectorError("invalid field selector: invalid escape sequence: \\")
     return out
 
@@ -182,12 +182,12 @@ class _Parser:
         self._at = 0
         self._check = check
 
-    def _peek(self, values: bool = True) -> tuple[str, str]:
+    def _peek(self, expects_values: bool = True) -> tuple[str, str]:
         symbol, literal = self._items[min(self._at, len(self._items) - 1)]
-        return ("id", literal) if values and symbol in ("in", "notin") else (symbol, literal)
+        return ("id", literal) if expects_values and symbol in ("in", "notin") else (symbol, literal)
 
-    def _take(self, values: bool = True) -> tuple[str, str]:
-        item = self._peek(values)
+    def _take(self, expects_values: bool = True) -> tuple[str, str]:
+        item = self._peek(expects_values)
         self._at += 1
         return item
 
@@ -214,18 +214,18 @@ class _Parser:
 
     def _parse_requirement(self) -> Requirement:
         symbol, key = self._take()
-        negated = symbol == "!"
-        if negated:
+        is_negated = symbol == "!"
+        if is_negated:
             symbol, key = self._take()
         if symbol != "id":
             raise SelectorError(f"found '{key}', expected: identifier")
         if problem := self._check(key, None):
             raise SelectorError(problem)
-        if negated:
+        if is_negated:
             return Requirement(key, "!")
         if self._peek()[0] in ("end", ","):
             return Requirement(key, "exists")
-        symbol, literal = self._take(values=False)
+        symbol, literal = self._take(expects_values=False)
         if symbol in ("in", "notin"):
             values = self._parse_values()
             operator = symbol

@@ -221,7 +221,7 @@ class Informer:
         The handler must return quickly: the watch waits for it. Errors that it raises are logged.
         """
         for key, entry in self.store.items() if self._is_filled else ():
-            self._call_handlers((handler,), key, None, entry, initial=True)
+            self._call_handlers((handler,), key, None, entry, is_initial=True)
         self._handlers.append(handler)
 
     # Own writes
@@ -234,11 +234,11 @@ class Informer:
         if is_removed(answer):
             self._record_removal(write, (namespace, name), entry.uid, entry.version)
         elif selected is not None and as_integer(version):
-            self.overlay.record(write, (namespace, name), entry, self.position, selected=selected)
+            self.overlay.record(write, (namespace, name), entry, self.position, is_selected=selected)
 
     def record_delete(self, write: PendingWrite, key: ObjectKey, uid: str, answer: Mapping[str, Any] | None) -> None:
         """Record an own DELETE, so that reads show it. `answer` is the object in the response, or None without one."""
-        if answer is not None and not is_removed(answer, by_delete=True):
+        if answer is not None and not is_removed(answer, is_deletion=True):
             self.record_write(write, answer)
         else:
             metadata = (answer or {}).get("metadata") or {}
@@ -269,7 +269,7 @@ class Informer:
         self._wake_waiters()
         handlers = tuple(self._handlers)
         for count, (key, old, new) in enumerate(changes if handlers else ()):
-            self._call_handlers(handlers, key, old, new, initial=initial)
+            self._call_handlers(handlers, key, old, new, is_initial=initial)
             if count % _HANDLER_BATCH == _HANDLER_BATCH - 1:
                 await asyncio.sleep(0)
         self.synced.set()
@@ -295,7 +295,7 @@ class Informer:
             self.store.put(key, entry)
         self._advance(entry.version, resource_version)
         if self._handlers and (old is not None or new is not None):
-            self._call_handlers(tuple(self._handlers), key, old, new, initial=False)
+            self._call_handlers(tuple(self._handlers), key, old, new, is_initial=False)
 
     def apply_bookmark(self, resource_version: str) -> None:
         """Advance `position` to the version of a bookmark. A bookmark says that no other changes happened up to it."""
@@ -324,7 +324,7 @@ class Informer:
         old: CacheEntry | None,
         new: CacheEntry | None,
         *,
-        initial: bool,
+        is_initial: bool,
     ) -> None:
         before = None if old is None else Snapshot(self.codec, old)
         after = None if new is None else Snapshot(self.codec, new)
@@ -332,7 +332,7 @@ class Informer:
             sides = [(before, None), (None, after)]
         else:
             sides = [(before, after)]
-        changes = [Change(key, *side, initial, self._own_versions, self.overlay) for side in sides]
+        changes = [Change(key, *side, is_initial, self._own_versions, self.overlay) for side in sides]
         for handler in handlers:
             for change in changes:
                 try:

@@ -92,16 +92,16 @@ class Overlay:
             callback()
 
     def record(
-        self, write: PendingWrite, key: ObjectKey, entry: CacheEntry, position: int, *, selected: bool = True
+        self, write: PendingWrite, key: ObjectKey, entry: CacheEntry, position: int, *, is_selected: bool = True
     ) -> None:
         """Record the response of a write: the object is now `entry`. `position` is the version of the watch."""
         if self.disabled or entry.version <= position or self._is_stale(write, entry.uid):
             return
         recorded = self._entries.get(key)
         if recorded is None or recorded[0] < entry.version:
-            self._entries[key] = (entry.version, entry if selected else None)
+            self._entries[key] = (entry.version, entry if is_selected else None)
             for index in self._indexes.values():
-                index.put(key, entry) if selected else index.remove(key)
+                index.put(key, entry) if is_selected else index.remove(key)
             heapq.heappush(self._versions, (entry.version, key))
             # Bound the heap if there are many writes of few objects while the watch reports nothing.
             if len(self._versions) > 2 * len(self._entries) + 64:

@@ -93,7 +93,7 @@ class RecordingClient(Client):
         if (answer.api_version, answer.kind) == kind.key:  # not a Scale or a Status
             own.record_delete(answer.name, answer.uid, answer) if method == "DELETE" else own.record(answer)
             self._cache.own_versions.add(answer.uid, answer.resource_version)
-            if is_removed(answer, by_delete=method == "DELETE"):
+            if is_removed(answer, is_deletion=method == "DELETE"):
                 self._cache.own_versions.add_removal(answer.uid)
         elif method == "DELETE" and (uid := (answer.get("details") or {}).get("uid")):
             own.record_delete(answer["details"]["name"], uid, None)
@@ -114,7 +114,7 @@ class RecordingClient(Client):
         verb = "apply" if request_options.get("content_type") == PatchType.APPLY else _VERBS[method]
         ref = ObjectRef(kind.kind, namespace if kind.namespaced else None, name, kind.api_version, self._cluster)
         before = self._cache.find(kind, name, namespace) if name else None
-        return _RecordedWrite(self._history, verb, ref, subresource or "", rest.get("body"), before, self._is_dry_run)
+        return _RecordedWrite(self._history, verb, ref, subresource or "", request_options.get("body"), before, self._is_dry_run)
 
 
 class _RecordedWrite:
@@ -140,7 +140,7 @@ class _RecordedWrite:
         version, outcome, fields = answer.resource_version, "changed", tuple[FieldChange, ...]()
         is_same_kind = (answer.kind, answer.api_version) == (self._ref.kind, self._ref.api_version)
         if self._verb == "delete":
-            outcome = "deleted" if not is_same_kind or is_removed(answer, by_delete=True) else "deleting"
+            outcome = "deleted" if not is_same_kind or is_removed(answer, is_deletion=True) else "deleting"
         elif not is_same_kind:
             pass  # The answer of a subresource such as eviction or scale.
         elif code == _HTTP_CREATED:

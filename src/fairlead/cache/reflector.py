@@ -97,14 +97,14 @@ class ReflectorState:
         """Return the state after a check that the server is not older than the cache."""
         return replace(self, phase=Phase.RESUME)
 
-    def on_watch_ended(self, *, early: bool, stable: bool) -> "ReflectorState":
+    def on_watch_ended(self, *, is_early: bool, is_stable: bool) -> "ReflectorState":
         """Return the state after the server ended the watch.
 
-        `early` means before the requested timeout. `stable` means that the watch was open long enough to reset the
-        back-off.
+        `is_early` means before the requested timeout. `is_stable` means that the watch was open long enough to reset
+        the back-off.
         """
-        phase = Phase.CHECK_VERSION if early else Phase.RESUME
-        return replace(self, phase=phase, streak=None if stable else self.streak)
+        phase = Phase.CHECK_VERSION if is_early else Phase.RESUME
+        return replace(self, phase=phase, streak=None if is_stable else self.streak)
 
     def on_initial_events_unsupported(self) -> "ReflectorState":
         """Return the state after the server rejected initial events. They are not requested again."""
@@ -114,17 +114,17 @@ class ReflectorState:
         """Return the state after the initial events did not end: list pages now, try initial events the next time."""
         return replace(self, phase=Phase.LIST_PAGES)
 
-    def on_failure(self, *, expired: bool, stable: bool) -> "ReflectorState":
+    def on_failure(self, *, is_expired: bool, is_stable: bool) -> "ReflectorState":
         """Return the state after a failure.
 
-        `expired` means that a new list is needed. `stable` means that the watch was open long enough to reset the
+        `is_expired` means that a new list is needed. `is_stable` means that the watch was open long enough to reset the
         back-off.
         """
-        length = 1 if stable or self.streak is None else self.streak.length + 1
+        length = 1 if is_stable or self.streak is None else self.streak.length + 1
         phase = self.phase
         if not self.is_listing:
-            phase = Phase.CHECK_VERSION if not expired else self._list_phase
-        return replace(self, phase=phase, streak=FailureStreak(length, expired))
+            phase = Phase.CHECK_VERSION if not is_expired else self._list_phase
+        return replace(self, phase=phase, streak=FailureStreak(length, is_expired))
 
     @property
     def _list_phase(self) -> Phase:
@@ -188,9 +188,9 @@ class Reflector:
                 if self._optional:
                     await asyncio.sleep(await self._show_nothing())
                 else:
-                    await asyncio.sleep(self._handle_failure(error, stable=loop.time() - started >= STABLE_AFTER))
+                    await asyncio.sleep(self._handle_failure(error, is_stable=loop.time() - started >= STABLE_AFTER))
             except Exception as error:
-                await asyncio.sleep(self._handle_failure(error, stable=loop.time() - started >= STABLE_AFTER))
+                await asyncio.sleep(self._handle_failure(error, is_stable=loop.time() - started >= STABLE_AFTER))
 
     async def _show_nothing(self) -> float:
         """Empty the cache, because the server does not serve the kind. Return the seconds until the next attempt."""
@@ -208,13 +208,13 @@ class Reflector:
         for handler in self.served_handlers:
             handler()
 
-    def _handle_failure(self, error: Exception, *, stable: bool) -> float:
+    def _handle_failure(self, error: Exception, *, is_stable: bool) -> float:
         """Record and log the error, and return the seconds to wait before the next attempt."""
         scope, health, previous = self._informer.scope, self.health, self._state.streak
         health.failures += 1
         health.error = f"{type(error).__name__}: {error}"
         expired = _is_expired(error) or isinstance(error, VersionWentBackwards)
-        self._state = self._state.on_failure(expired=expired, stable=stable)
+        self._state = self._state.on_failure(is_expired=expired, is_stable=is_stable)
         count = self._state.streak.length if self._state.streak else 1
         # Relist without a delay, also after an outage: the server is back, and only a list helps.
         if expired and (count == 1 or previous is None or not previous.expired):
@@ -275,7 +275,9 @@ class Reflector:
         lived = loop.time() - started
         if lived < SHORT_WATCH and not received:
             raise _WatchEndedEarly(f"the server ended the watch after {lived:.2f} s without an event")
-        self._state = self._state.on_watch_ended(early=lived < timeout - SHORT_WATCH, stable=lived >= STABLE_AFTER)
+        self._state = self._state.on_watch_ended(
+            is_early=lived < timeout - SHORT_WATCH, is_stable=lived >= STABLE_AFTER
+        )
 
     async def _receive_initial_events(self, watch: Watch) -> None:
         """Read the initial events up to the bookmark that ends them, and store them as the informer's objects."""

@@ -75,7 +75,7 @@ def demo(
         count = scale or module.SCALE
         outcomes: dict[Variant, Outcome] = {}
         for variant in VARIANTS:
-            with progress_bar(f"{system}, {variant}", quiet=as_json) as progress:
+            with progress_bar(f"{system}, {variant}", is_quiet=as_json) as progress:
                 outcomes[variant] = play_variant(module, variant, count, seed, real_time, kubeconfig, progress, system)
         results[system] = count, outcomes
         if not as_json:
@@ -99,7 +99,7 @@ def play_variant(
     variant: "Variant",
     scale: int,
     seed: int,
-    real_time: bool,
+    is_real_time: bool,
     kubeconfig: Path | None,
     progress: Progress,
     system: str,
@@ -120,11 +120,11 @@ def play_variant(
         return outcomes[0] if outcomes else sys.exit(143)  # SIGTERM ended the demo after its cleanup
 
     async def main() -> "Outcome":
-        world = World() if real_time else virtual.world(seed)
+        world = World() if is_real_time else virtual.world(seed)
         server = Server(world, controllers=["gc", "namespace"])
         return await play(module, variant, scale, server.transport, world, progress=progress)
 
-    return asyncio.run(main()) if real_time else virtual.run(main())
+    return asyncio.run(main()) if is_real_time else virtual.run(main())
 
 
 async def _play_on_cluster(
@@ -151,7 +151,7 @@ async def _play_on_cluster(
 
 
 @contextmanager
-def progress_bar(description: str, *, quiet: bool) -> Iterator[Progress]:
+def progress_bar(description: str, *, is_quiet: bool) -> Iterator[Progress]:
     """Show a progress bar in the terminal with the number of objects that are done."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
@@ -159,7 +159,7 @@ def progress_bar(description: str, *, quiet: bool) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Bar(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
+    with Bar(*columns, console=console, transient=True, disable=is_quiet or not console.is_terminal) as progress:
         task = progress.add_task(description, total=None)
         yield lambda completed, total: progress.update(task, completed=completed, total=total)
 

@@ -139,7 +139,7 @@ def plan_command(output: Path | None, **arguments: Any) -> None:
     text = json.dumps(plan.to_json(), indent=2) + "\n"
     if str(output) == "-":
         click.echo(text, nl=False)
-    _print_plan(plan, err=str(output) == "-")
+    _print_plan(plan, to_stderr=str(output) == "-")
     if output is not None and str(output) != "-":
         _write(output, text)
     for problem in find_exceeded_caps(plan, plan.of(State.ORPHAN), options.cap):
@@ -293,7 +293,7 @@ def _print_progress(step: str, completed: int, total: int) -> None:
     click.echo(f"\r\x1b[K{completed}{total_text} {printable(step)}", nl=False, err=True)
 
 
-async def _apply(options: OrphanOptions, file: Path, yes: bool) -> int:
+async def _apply(options: OrphanOptions, file: Path, is_confirmed: bool) -> int:
     async with _run(options) as run:
         names = read(file, run.evidence.downstream)
         plan = await run.scan()
@@ -305,13 +305,13 @@ async def _apply(options: OrphanOptions, file: Path, yes: bool) -> int:
             click.echo(f"could not be judged: {printable(problem)}", err=True)
         if too_many := find_exceeded_caps(plan, chosen.items, options.cap):
             raise NotCompleted(f"nothing was deleted: {'; '.join(too_many)}")
-        failed = bool(chosen.skipped or plan.problems)
+        has_failed = bool(chosen.skipped or plan.problems)
         if not chosen.items:
             click.echo("nothing to delete")
-            return 1 if failed else 0
+            return 1 if has_failed else 0
         for item in chosen.items:
             click.echo(f"{printable(str(item.candidate))}: {printable(item.verdict.why)}")
-        if not yes and not _confirm(len(chosen.items)):
+        if not is_confirmed and not _confirm(len(chosen.items)):
             click.echo("nothing was deleted", err=True)
             return 1
         actor = OrphanDeleter(run.fleet, run.evidence, run.world, run.journal, grace=options.grace)
@@ -330,8 +330,8 @@ async def _apply(options: OrphanOptions, file: Path, yes: bool) -> int:
         finally:
             await run.save()
     click.echo(f"{_format_counts(counts)}; journal: {run.journal.path}")
-    failed = failed or bool(counts[DeletionOutcome.LEFT] or counts[DeletionOutcome.FAILED])
-    return 1 if failed else 0
+    has_failed = has_failed or bool(counts[DeletionOutcome.LEFT] or counts[DeletionOutcome.FAILED])
+    return 1 if has_failed else 0
 
 
 def _format_counts(counts: Counter[DeletionOutcome]) -> str:
@@ -352,7 +352,7 @@ def _print_result(result: DeletionResult) -> None:
     click.echo(printable(f"{result.outcome.value}: {result.item.candidate}: {result.why}"), err=not is_success)
 
 
-async def _watch(options: OrphanOptions, namespace: str | None, elect: bool, health: str | None) -> None:
+async def _watch(options: OrphanOptions, namespace: str | None, needs_lease: bool, health: str | None) -> None:
     from fairlead.cli.signals import run_until_signal
     from fairlead.runtime.read_context import ReadContext
     from fairlead.tools.orphans.collector import Collector, operator
@@ -375,17 +375,17 @@ async def _watch(options: OrphanOptions, namespace: str | None, elect: bool, hea
             return Collector(ours, options.rules, world, store, journal, grace=options.grace, cap=options.cap)
 
         with EvidenceFile(options.evidence).locked() if options.evidence else contextlib.nullcontext():
-            lease = lease_namespace if elect else None
+            lease = lease_namespace if needs_lease else None
             work = operator(collector).run(transport, world, lease_namespace=lease, health=health)
             await run_until_signal(work)
 
 
-def _print_plan(plan: Plan, *, err: bool) -> None:
+def _print_plan(plan: Plan, *, to_stderr: bool) -> None:
     from rich.console import Console
 
     from fairlead.report import tables
 
-    console = Console(stderr=err)
+    console = Console(stderr=to_stderr)
     rows = [
         [item.candidate, item.verdict.state.value, item.to_json()["since"] or "", item.verdict.why]
         for state in (State.ORPHAN, State.WAITING, State.REFUSED)
@@ -404,7 +404,7 @@ def _print_plan(plan: Plan, *, err: bool) -> None:
         f"{sum(plan.selected.values())} selected: {counts[State.ORPHAN]} to delete, {counts[State.WAITING]} in their "
         f"grace, {sum(plan.kept.values())} kept, {counts[State.REFUSED]} not judged; "
         f"{len(plan.looks)} clusters looked at, {unknown} of them unknown",
-        err=err,
+        err=to_stderr,
     )
 
 

@@ -199,9 +199,9 @@ def _read_fault_plan(file: Path) -> "Plan":
 
 
 async def _serve(
-    server: "Server", host: str, port: int, token: str, tls: bool, client_ca: bytes | None, kubeconfig: Path | None
+    server: "Server", host: str, port: int, token: str, uses_tls: bool, client_ca: bytes | None, kubeconfig: Path | None
 ) -> int:
-    listening = await server.listen(host, port, tls=tls, client_ca=client_ca)
+    listening = await server.listen(host, port, tls=uses_tls, client_ca=client_ca)
     try:
         if kubeconfig is not None:
             write_private(kubeconfig, kubeconfig_text(listening.url, token, listening.ca))

@@ -134,7 +134,7 @@ class Server:
             if self.store.table("", "namespaces").get("", name) is not None:
                 continue
             body = encoding.encode({"metadata": {"name": name}})
-            self.respond(Request("POST", "/api/v1/namespaces", {}, {"user-agent": "fairlead"}, body), trusted=True)
+            self.respond(Request("POST", "/api/v1/namespaces", {}, {"user-agent": "fairlead"}, body), is_trusted=True)
         if rbac:
             bootstrap.install_default_roles(self)
         if self._journal is not None:
@@ -248,19 +248,19 @@ class Server:
                 request.warnings.clear()
                 request.audit_annotations.clear()
 
-    def respond(self, request: Request, *, trusted: bool = False, executor: Executor | None = None) -> AnyResponse:
+    def respond(self, request: Request, *, is_trusted: bool = False, executor: Executor | None = None) -> AnyResponse:
         """Return the response to a request, and record the request in the metrics and the audit log.
 
         Raises WebhookCallNeeded, and nothing else, if the request has to wait for a webhook: see `respond_or_wait`.
 
-        `trusted` requests come from the server itself: they are neither authenticated nor audited. `executor` replaces
-        `execute`.
+        `is_trusted` requests come from the server itself: they are neither authenticated nor audited. `executor`
+        replaces `execute`.
         """
         if not request.memory.answers:
             request.time = self.world.clock.now()
         route: Route | None = None
         try:
-            if trusted:
+            if is_trusted:
                 request.user = SERVER
             else:
                 self._authorize(request)
@@ -278,7 +278,7 @@ class Server:
             log.exception("%s %s failed: this is a bug in the embedded server", request.method, request.path)
             response = representations.error_response(request, internal_error(error))
         self.metrics.count(request, route, response.status)
-        if self.audit is not None and not trusted:
+        if self.audit is not None and not is_trusted:
             self.audit.record(request, response)
         return response
 
@@ -293,19 +293,21 @@ class Server:
             request.warn(route.resource.deprecation)
         return find_handler(route)(self, request, route)
 
-    def after_write(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool = False) -> None:
+    def after_write(
+        self, resource: Resource, previous: Stored | None, stored: Stored, is_deleted: bool = False
+    ) -> None:
         """Update the served CRDs, the controllers and the fault injector after a committed write.
 
         Called for every write, in commit order.
         """
         if resource.is_definition:
-            self.definitions.after_write(stored, deleted)
-        elif deleted and resource.custom:
+            self.definitions.after_write(stored, is_deleted)
+        elif is_deleted and resource.custom:
             self.definitions.after_instance_delete(resource.group, resource.plural)
         if self.faults is not None:
             self.faults.after_write()
         if self._controllers is not None:
-            self._controllers.after_write(resource, previous, stored, deleted)
+            self._controllers.after_write(resource, previous, stored, is_deleted)
 
     def table(self, resource: Resource) -> ObjectTable:
         """Return the store's table for the objects of a kind. All versions and groups of the kind share one table."""

@@ -38,15 +38,17 @@ class Controllers:
         self._work: deque[Callable[[], None]] = deque()
         self._busy = False
 
-    def after_write(self, resource: Resource, previous: Stored | None, stored: Stored, deleted: bool) -> None:
+    def after_write(self, resource: Resource, previous: Stored | None, stored: Stored, is_deleted: bool) -> None:
         """Queue the garbage collection and the namespace cleanup that a committed write makes necessary."""
         metadata = stored.object["metadata"]
         key = (resource.group, resource.plural, metadata.get("namespace", ""), metadata["name"])
         if self._gc:
-            self._update_index(key, previous, stored, deleted)
+            self._update_index(key, previous, stored, is_deleted)
         if self._namespaces:
-            namespace = metadata["name"] if _is_namespace(resource) and not deleted else metadata.get("namespace", "")
-            if namespace and (_is_namespace(resource) or deleted):
+            namespace = (
+                metadata["name"] if _is_namespace(resource) and not is_deleted else metadata.get("namespace", "")
+            )
+            if namespace and (_is_namespace(resource) or is_deleted):
                 self._enqueue(lambda: self._empty_namespace(namespace))
 
     def rebuild(self, delay: float) -> None:
@@ -88,16 +90,16 @@ class Controllers:
         finally:
             self._busy = False
 
-    def _update_index(self, key: Key, previous: Stored | None, stored: Stored, deleted: bool) -> None:
+    def _update_index(self, key: Key, previous: Stored | None, stored: Stored, is_deleted: bool) -> None:
         metadata = stored.object["metadata"]
         uid = metadata["uid"]
         before = _list_owner_uids(previous.object) if previous else set()
-        after = set() if deleted else _list_owner_uids(stored.object)
+        after = set() if is_deleted else _list_owner_uids(stored.object)
         for owner in before - after:
             self._dependents.get(owner, {}).pop(key, None)
         for owner in after:
             self._dependents.setdefault(owner, {})[key] = None
-        if deleted:
+        if is_deleted:
             self._live.pop(uid, None)
             for dependent in list(self._dependents.pop(uid, ())):
                 self._enqueue(lambda dependent=dependent: self._delete_if_orphaned(dependent))  # type: ignore[misc]
@@ -178,7 +180,7 @@ class Controllers:
             and not metadata.get("deletionGracePeriodSeconds")
         ):
             removed = self._server.store.delete(table, stored)
-            self._server.after_write(resource, stored, removed, deleted=True)
+            self._server.after_write(resource, stored, removed, is_deleted=True)
             return
         written = self._server.store.put(table, {**stored.object, "metadata": metadata}, stored.normalized_for)
         self._server.after_write(resource, stored, written)
@@ -214,7 +216,7 @@ class Controllers:
             self._server.after_write(resource, stored, written)
         else:
             removed = self._server.store.delete(table, stored)
-            self._server.after_write(resource, stored, removed, deleted=True)
+            self._server.after_write(resource, stored, removed, is_deleted=True)
 
 
 def _is_namespace(resource: Resource) -> bool:

@@ -163,5 +163,5 @@ def _uses_our_fixtures(item: Any) -> bool:
 
 
 def _is_virtual(item: Any) -> bool:
-    embedded = item.config.getoption("--api-server") == "embedded"
-    return embedded and _uses_our_fixtures(item) and item.get_closest_marker("real_time") is None
+    is_embedded = item.config.getoption("--api-server") == "embedded"
+    return is_embedded and _uses_our_fixtures(item) and item.get_closest_marker("real_time") is None

@@ -60,6 +60,6 @@ async def delete_locked(
             if attempt == MAX_ATTEMPTS:
                 raise
         else:
-            if remaining is None or is_removed(remaining, by_delete=True):
+            if remaining is None or is_removed(remaining, is_deletion=True):
                 writer.forget(kind, obj)
             return

@@ -138,9 +138,9 @@ class _Guards:
         for path, count in tests_in_list.items():
             if count > MAX_TESTS_PER_LIST or (path in self.lengths and self._has_all_items(path)):
                 self.require_value(path)
-        too_many = len(self.values) + len(self.absences) + 3 * len(self.lengths) > MAX_TESTS
+        has_too_many = len(self.values) + len(self.absences) + 3 * len(self.lengths) > MAX_TESTS
         if (
-            too_many
+            has_too_many
             or _VERSION in self.values
             or any(_has_null_item(value_at(self.base, path)) for path in self.values)
         ):

@@ -35,9 +35,9 @@ class Actor:
     def __init__(self, api, name, groups=()):
         self.api, self.name, self.groups = api, f"{name}-{api.namespace}", groups
 
-    async def ask(self, method, path, body=None, content_type="application/json", *, admin=False, **query):
+    async def ask(self, method, path, body=None, content_type="application/json", *, is_admin=False, **query):
         headers = {"Content-Type": content_type}
-        if not admin:
+        if not is_admin:
             headers["Impersonate-User"] = self.name
         full_path = path.replace("NS", f"namespaces/{self.api.namespace}")
         encoded_body = None if body is None else json.dumps(body).encode()
@@ -46,19 +46,19 @@ class Actor:
         )
         return response.status, (json.loads(response.body) if response.body[:1] == b"{" else response.body)
 
-    async def grant(self, *rules, role="r", cluster=False):
+    async def grant(self, *rules, role="r", is_cluster_wide=False):
         """Create a role and a binding for the user, and wait until the authorizer uses them."""
         metadata = {"name": f"{role}-{self.name}"}
-        place = "" if cluster else "/NS"
-        kind = "ClusterRole" if cluster else "Role"
+        place = "" if is_cluster_wide else "/NS"
+        kind = "ClusterRole" if is_cluster_wide else "Role"
         subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": self.name}]
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": metadata["name"]}
         role = {"metadata": metadata, "rules": list(rules)}
         bound = {"metadata": metadata, "roleRef": reference, "subjects": subjects}
-        assert (await self.ask("POST", f"{RBAC}{place}/{kind.lower()}s", role, admin=True))[0] == 201
-        assert (await self.ask("POST", f"{RBAC}{place}/{kind.lower()}bindings", bound, admin=True))[0] == 201
+        assert (await self.ask("POST", f"{RBAC}{place}/{kind.lower()}s", role, is_admin=True))[0] == 201
+        assert (await self.ask("POST", f"{RBAC}{place}/{kind.lower()}bindings", bound, is_admin=True))[0] == 201
         if rules:
-            await self._known(rules[0], cluster)
+            await self._known(rules[0], is_cluster_wide)
 
     async def _known(self, rule, cluster):
         attributes = {"verb": rule["verbs"][0], "group": (rule.get("apiGroups") or [""])[0]}
@@ -69,7 +69,7 @@ class Actor:
         spec = {"user": self.name, "resourceAttributes": attributes}
         for _ in range(100):
             _, review = await self.ask(
-                "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec}, admin=True
+                "POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec}, is_admin=True
             )
             if review["status"]["allowed"]:
                 return
@@ -232,7 +232,7 @@ async def test_finalizers_of_a_role_can_be_removed_without_its_access(rbac):
     actor = Actor(rbac, "u")
     await actor.grant(*BINDER)
     wide = {"metadata": {"name": "w", "finalizers": ["example.com/x"]}, "rules": [*READER]}
-    assert (await actor.ask("POST", f"{RBAC}/NS/roles", wide, admin=True))[0] == 201
+    assert (await actor.ask("POST", f"{RBAC}/NS/roles", wide, is_admin=True))[0] == 201
     remove = {"metadata": {"finalizers": None}}
     status, body = await actor.ask("PATCH", f"{RBAC}/NS/roles/w", remove, "application/merge-patch+json")
     assert status == 200, body
@@ -240,16 +240,18 @@ async def test_finalizers_of_a_role_can_be_removed_without_its_access(rbac):
 
 async def test_a_service_account_token_has_the_access_of_its_account(rbac):
     admin = Actor(rbac, "a")
-    assert (await admin.ask("POST", "/api/v1/NS/serviceaccounts", {"metadata": {"name": "bot"}}, admin=True))[0] == 201
+    assert (await admin.ask("POST", "/api/v1/NS/serviceaccounts", {"metadata": {"name": "bot"}}, is_admin=True))[
+        0
+    ] == 201
     name = f"system:serviceaccount:{rbac.namespace}:bot"
     bot = Actor(rbac, "bot")
     bot.name = name
     role = {"metadata": {"name": "bot"}, "rules": READER}
     subjects = [{"kind": "ServiceAccount", "name": "bot", "namespace": rbac.namespace}]
-    await admin.ask("POST", f"{RBAC}/NS/roles", role, admin=True)
-    await admin.ask("POST", f"{RBAC}/NS/rolebindings", binding("bot") | {"subjects": subjects}, admin=True)
+    await admin.ask("POST", f"{RBAC}/NS/roles", role, is_admin=True)
+    await admin.ask("POST", f"{RBAC}/NS/rolebindings", binding("bot") | {"subjects": subjects}, is_admin=True)
     await bot._known(READER[0], False)
-    status, issued = await admin.ask("POST", "/api/v1/NS/serviceaccounts/bot/token", {"spec": {}}, admin=True)
+    status, issued = await admin.ask("POST", "/api/v1/NS/serviceaccounts/bot/token", {"spec": {}}, is_admin=True)
     assert status == 201
     headers = {"Authorization": f"Bearer {issued['status']['token']}", "Content-Type": "application/json"}
     transport = rbac.transport()
@@ -293,7 +295,7 @@ async def test_impersonation_needs_the_impersonate_verb(rbac):
     review = {"spec": {"resourceAttributes": {"verb": "impersonate", "resource": "users", "name": "x"}}}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     assert not (await actor.ask("POST", path, review))[1]["status"]["allowed"]
-    assert (await actor.ask("POST", path, review, admin=True))[1]["status"]["allowed"]
+    assert (await actor.ask("POST", path, review, is_admin=True))[1]["status"]["allowed"]
 
 
 async def test_a_rules_review_lists_the_rules_of_the_user(rbac):
@@ -332,11 +334,11 @@ async def test_a_subject_with_a_wrong_api_group_is_rejected(api, place, kind, gr
         subject["namespace"] = "default"
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
     bound = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]}
-    code, rejection = await Actor(api, "a").ask("POST", f"{RBAC}/{place}", bound, admin=True, dryRun="All")
+    code, rejection = await Actor(api, "a").ask("POST", f"{RBAC}/{place}", bound, is_admin=True, dryRun="All")
     assert code == 422, rejection
     message = f'Unsupported value: "{group}": supported values: "{only}"'
     assert rejection["details"]["causes"] == [
         {"reason": "FieldValueNotSupported", "message": message, "field": "subjects[0].apiGroup"}
     ]
     subject["apiGroup"] = only
-    assert (await Actor(api, "a").ask("POST", f"{RBAC}/{place}", bound, admin=True, dryRun="All"))[0] == 201
+    assert (await Actor(api, "a").ask("POST", f"{RBAC}/{place}", bound, is_admin=True, dryRun="All"))[0] == 201

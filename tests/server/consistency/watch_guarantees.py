@@ -84,7 +84,7 @@ def violations(truth, watcher):
     violated = Counter()
     received, chain, began = Counter(), [], None
     for stream in watcher.streams:
-        initial = stream.start is None
+        is_initial = stream.start is None
         since = stream.start
         live_names = {}
         stream_events = []
@@ -92,8 +92,8 @@ def violations(truth, watcher):
             metadata = obj["metadata"]
             version = int(metadata["resourceVersion"])
             if kind == "BOOKMARK":
-                if initial and "k8s.io/initial-events-end" in (metadata.get("annotations") or {}):
-                    initial, since = False, version
+                if is_initial and "k8s.io/initial-events-end" in (metadata.get("annotations") or {}):
+                    is_initial, since = False, version
                     expected = {key: obj for key, obj in truth.state(version).items() if watcher.selects(obj)}
                     if live_names != {key: obj["metadata"]["resourceVersion"] for key, obj in expected.items()}:
                         violated["reliable: the initial events are not what was there"] += 1
@@ -105,7 +105,7 @@ def violations(truth, watcher):
                         violated["bookmarkable: an event did not come before the bookmark that covers it"] += 1
                 continue
             key = metadata["namespace"], metadata["name"]
-            if initial:
+            if is_initial:
                 live_names[key] = metadata["resourceVersion"]
                 continue
             stream_events.append((version, kind, key))

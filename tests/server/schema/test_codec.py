@@ -188,7 +188,7 @@ def test_normalize_duration_writes_like_go(text, expected):
 
 def test_normalize_time_returns_utc_with_whole_seconds():
     assert times.normalize_time("2026-01-02T03:04:05.678+01:00") == "2026-01-02T02:04:05Z"
-    assert times.normalize_time("2026-01-02T03:04:05.678901Z", micro=True) == "2026-01-02T03:04:05.678901Z"
+    assert times.normalize_time("2026-01-02T03:04:05.678901Z", is_micro=True) == "2026-01-02T03:04:05.678901Z"
     with pytest.raises(
         ValueError, match=r'parsing time "x" as "2006-01-02T15:04:05Z07:00": cannot parse "x" as "2006"'
     ):

@@ -17,9 +17,9 @@ NEW = "/apis/example.com/v2/namespaces/default/widgets"
 MERGE = {"content-type": "application/merge-patch+json"}
 
 
-def version(name, *, storage=False, served=True):
+def version(name, *, is_storage=False, is_served=True):
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    return {"name": name, "served": served, "storage": storage, "schema": schema}
+    return {"name": name, "served": is_served, "storage": is_storage, "schema": schema}
 
 
 def send(server, method, path, body=None, headers=None, **query):
@@ -35,15 +35,15 @@ def define(server, *versions):
 def remove_v1(server):
     """Create a Widget that is stored at v1, then remove v1 from the CRD."""
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget"}
-    versions = [version("v1", storage=True), version("v2")]
+    versions = [version("v1", is_storage=True), version("v2")]
     spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions}
     named = {"kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"}}
     assert send(server, "POST", DEFINITION, {"apiVersion": "apiextensions.k8s.io/v1", **named, "spec": spec})[0] == 201
     old = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "old"}}
     assert send(server, "POST", NEW.replace("v2", "v1"), old)[0] == 201
-    define(server, version("v1", served=False), version("v2", storage=True))
+    define(server, version("v1", is_served=False), version("v2", is_storage=True))
     assert send(server, "PATCH", f"{NAME}/status", {"status": {"storedVersions": ["v2"]}}, MERGE)[0] == 200
-    define(server, version("v2", storage=True))
+    define(server, version("v2", is_storage=True))
 
 
 @pytest.mark.parametrize("namespace", ["default", "kube-system"])
@@ -71,7 +71,7 @@ def test_objects_stay_unreadable_after_a_restart(tmp_path):
 def test_objects_are_readable_when_the_version_is_back():
     server = Server()
     remove_v1(server)
-    define(server, version("v1"), version("v2", storage=True))
+    define(server, version("v1"), version("v2", is_storage=True))
     assert send(server, "GET", f"{NEW}/old")[1]["apiVersion"] == "example.com/v2"
     assert [item["metadata"]["name"] for item in send(server, "GET", NEW)[1]["items"]] == ["old"]
 
@@ -81,5 +81,5 @@ def test_deleted_crd_stays_until_its_instances_are_readable():
     remove_v1(server)
     assert send(server, "DELETE", NAME)[0] == 200
     assert send(server, "GET", NAME)[0] == 200
-    define(server, version("v1"), version("v2", storage=True))
+    define(server, version("v1"), version("v2", is_storage=True))
     assert send(server, "GET", NAME)[0] == 404

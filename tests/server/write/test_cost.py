@@ -151,9 +151,9 @@ def test_a_write_that_scans_all_objects_is_detected(monkeypatch):
 def test_overwritten_objects_are_freed():
     server = Server()
     table = server.store.table("", "configmaps")
-    server.respond(Request("POST", MAPS, {}, {}, b'{"metadata":{"name":"a"},"data":{"n":"1"}}'), trusted=True)
+    server.respond(Request("POST", MAPS, {}, {}, b'{"metadata":{"name":"a"},"data":{"n":"1"}}'), is_trusted=True)
     first = weakref.ref(table.get("default", "a"))
-    server.respond(Request("PUT", f"{MAPS}/a", {}, {}, b'{"metadata":{"name":"a"},"data":{"n":"2"}}'), trusted=True)
+    server.respond(Request("PUT", f"{MAPS}/a", {}, {}, b'{"metadata":{"name":"a"},"data":{"n":"2"}}'), is_trusted=True)
     assert table.get("default", "a").object["data"] == {"n": "2"}
     server.store.compact()
     gc.collect()

@@ -21,16 +21,16 @@ class Mismatch(NamedTuple):
     actual: Any
 
 
-def find_mismatches(scenario: Scenario, responses: list[Any], messages: bool = False) -> Iterator[Mismatch]:
-    """Yield the differences between the recorded responses and these. `messages` also compares all texts."""
+def find_mismatches(scenario: Scenario, responses: list[Any], compares_messages: bool = False) -> Iterator[Mismatch]:
+    """Yield the differences between the recorded responses and these. `compares_messages` also compares all texts."""
     for index, (step, response) in enumerate(zip(scenario["steps"], responses, strict=True)):
         if step["do"] == "SETTLE":
             continue
         expected, actual = dict(step["expect"]), dict(response)
-        if not messages:
+        if not compares_messages:
             expected.pop("warnings", None)
             actual.pop("warnings", None)
-        for difference in find_differences(expected, actual, "", messages):
+        for difference in find_differences(expected, actual, "", compares_messages):
             yield Mismatch(index, f"{step['do']} {step['path']}", *difference)
 
 
@@ -44,24 +44,26 @@ def format_mismatch(mismatch: Mismatch) -> str:
     )
 
 
-def find_differences(expected: Any, actual: Any, path: str = "", messages: bool = False) -> list[Difference]:
+def find_differences(expected: Any, actual: Any, path: str = "", compares_messages: bool = False) -> list[Difference]:
     """Return the differences of two normalized values."""
     if isinstance(expected, dict) and isinstance(actual, dict):
-        return _compare_maps(expected, actual, path, messages)
+        return _compare_maps(expected, actual, path, compares_messages)
     if isinstance(expected, list) and isinstance(actual, list):
         differences: list[Difference] = []
         if len(expected) != len(actual):
             differences.append((f"{path}.length", len(expected), len(actual)))
         for index, pair in enumerate(zip(expected, actual, strict=False)):
-            differences += find_differences(*pair, f"{path}[{index}]", messages)
+            differences += find_differences(*pair, f"{path}[{index}]", compares_messages)
         return differences
     if path.endswith(".message") and isinstance(expected, str) and isinstance(actual, str):
         expected, actual = _TIME_IN_TEXT.sub("<time>", expected), _TIME_IN_TEXT.sub("<time>", actual)
     return [] if expected == actual and type(expected) is type(actual) else [(path or ".", expected, actual)]
 
 
-def _compare_maps(expected: dict[str, Any], actual: dict[str, Any], path: str, messages: bool) -> list[Difference]:
-    is_failure = expected.get("kind") == "Status" and expected.get("status") == "Failure" and not messages
+def _compare_maps(
+    expected: dict[str, Any], actual: dict[str, Any], path: str, compares_messages: bool
+) -> list[Difference]:
+    is_failure = expected.get("kind") == "Status" and expected.get("status") == "Failure" and not compares_messages
     differences: list[Difference] = []
     for key in sorted(set(expected) | set(actual)):
         key_path = f"{path}.{key}"
@@ -75,7 +77,7 @@ def _compare_maps(expected: dict[str, Any], actual: dict[str, Any], path: str, m
         elif key not in actual:
             differences.append((key_path, expected[key], "absent"))
         else:
-            differences += find_differences(expected[key], actual[key], key_path, messages)
+            differences += find_differences(expected[key], actual[key], key_path, compares_messages)
     return differences
 
 

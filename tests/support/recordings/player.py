@@ -152,25 +152,25 @@ class _Values:
     def _change(self, changes: dict[str, Any]) -> Any:
         result = copy.deepcopy(self.lookup(changes["from"]))
         for path in changes.get("drop", []):
-            parent, last = _find_parent(result, path, create=False)
+            parent, last = _find_parent(result, path, creates_missing=False)
             if isinstance(parent, list):
                 parent.pop(int(last))
             else:
                 parent.pop(last, None)
         for path, value in changes.items():
             if path not in ("from", "drop"):
-                parent, last = _find_parent(result, path, create=True)
+                parent, last = _find_parent(result, path, creates_missing=True)
                 parent[int(last) if isinstance(parent, list) else last] = self.fill(value)
         return result
 
 
-def _find_parent(value: Any, path: str, *, create: bool) -> tuple[Any, str]:
+def _find_parent(value: Any, path: str, *, creates_missing: bool) -> tuple[Any, str]:
     *parts, last = path.split(".")
     for part in parts:
         if isinstance(value, list):
             value = value[int(part)]
         else:
-            value = value.setdefault(part, {}) if create else value.get(part, {})
+            value = value.setdefault(part, {}) if creates_missing else value.get(part, {})
     return value, last
 
 

@@ -23,21 +23,21 @@ OnlineConnectors = Mapping[str, fl.Object]
 
 def gateway_of(proxy: fl.Object) -> fl.Object:
     """Return the Gateway of a proxy: http and https listeners for the assigned hostname and for each user hostname."""
-    listeners = [_listener("default"), _listener("default", tls=True)]
+    listeners = [_listener("default"), _listener("default", is_tls=True)]
     for i, hostname in enumerate(proxy.spec.get("hostnames") or ()):
-        listeners += [_listener(None, i, hostname), _listener(None, i, hostname, tls=True)]
+        listeners += [_listener(None, i, hostname), _listener(None, i, hostname, is_tls=True)]
     return Gateway(proxy.name, spec={"gatewayClassName": GATEWAY_CLASS, "listeners": listeners})
 
 
-def _listener(name: str | None, i: int = 0, hostname: str | None = None, *, tls: bool = False) -> dict[str, Any]:
-    scheme = "https" if tls else "http"
+def _listener(name: str | None, i: int = 0, hostname: str | None = None, *, is_tls: bool = False) -> dict[str, Any]:
+    scheme = "https" if is_tls else "http"
     return {
         "name": f"{name}-{scheme}" if name else f"{scheme}-hostname-{i}",
         "protocol": scheme.upper(),
-        "port": 443 if tls else 80,
+        "port": 443 if is_tls else 80,
         "allowedRoutes": {"namespaces": {"from": "Same"}},
         **({"hostname": hostname} if hostname else {}),
-        **({"tls": TLS} if tls else {}),
+        **({"tls": TLS} if is_tls else {}),
     }
 
 

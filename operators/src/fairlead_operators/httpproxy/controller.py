@@ -116,11 +116,11 @@ def report(proxy: fl.Object, gateway: fl.Object, policies: list[fl.Object], ctx:
         if proxy.spec.get("hostnames"):
             _report_hostnames(status.hostname_statuses(proxy, gateway), ctx)
     if has_tunnels(proxy):
-        programmed = bool(policies) and all(status.is_policy_programmed(policy) for policy in policies)
-        reason = "ConnectorMetadataApplied" if programmed else "Pending"
-        message = "" if programmed else _describe_wait(proxy, gateway, policies, ctx)
-        ctx.condition("ConnectorMetadataProgrammed", programmed, reason, message)
-        if policies and not programmed:
+        is_programmed = bool(policies) and all(status.is_policy_programmed(policy) for policy in policies)
+        reason = "ConnectorMetadataApplied" if is_programmed else "Pending"
+        message = "" if is_programmed else _describe_wait(proxy, gateway, policies, ctx)
+        ctx.condition("ConnectorMetadataProgrammed", is_programmed, reason, message)
+        if policies and not is_programmed:
             ctx.condition("Programmed", False, "Pending", message)
 
 

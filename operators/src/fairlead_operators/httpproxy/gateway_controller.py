@@ -35,7 +35,10 @@ def running(
     verified: Iterable[str] = (),
     **options: Any,
 ) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the gateway controller until the block ends. It accepts a hostname if it is in `verified` and no other Gateway uses it."""
+    """Return a context manager that runs the gateway controller.
+
+    The controller accepts a hostname if it is in `verified` and no other Gateway uses it.
+    """
     allowed = frozenset(verified)
     claims: dict[str, Key] = {}
 

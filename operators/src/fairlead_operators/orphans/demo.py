@@ -72,9 +72,9 @@ class Scenario:
     def deleted_cluster(self) -> str:
         return f"{self.namespace}-deleted-project"
 
-    def names(self, *, orphans: bool) -> set[str]:
+    def names(self, *, are_orphans: bool) -> set[str]:
         """Return the names of the copies that are orphans, or of the copies that are not."""
-        return {f"{copy.name}-{i}" for copy in COPIES for i in range(self.scale) if copy.is_orphan is orphans}
+        return {f"{copy.name}-{i}" for copy in COPIES for i in range(self.scale) if copy.is_orphan is are_orphans}
 
     async def create(self) -> None:
         """Create the Gateways and routes of the users upstream, and the copies of the routes downstream."""
@@ -134,7 +134,7 @@ async def play(run: DemoRun, variant: Variant, scale: int) -> None:
     run.other_servers.append(upstream)
     scenario = Scenario(run.client("gateway", upstream), run.client("gateway"), run.namespace, scale)
     await scenario.create()
-    orphans, live_copies = scenario.names(orphans=True), scenario.names(orphans=False)
+    orphans, live_copies = scenario.names(are_orphans=True), scenario.names(are_orphans=False)
     await asyncio.sleep(2 * run.grace_period)  # so that all copies are older than the grace period
 
     def on_change(change: Change) -> None:

@@ -62,7 +62,7 @@ def retry_delay(obj: fl.Object, ctx: fl.Context, minimum: float) -> float:
     return min(MAX_RETRY, max(minimum, ctx.world.clock.now() - since))
 
 
-def _remedy(status: int, deleting: bool) -> tuple[str, str, float]:
+def _remedy(status: int, is_deleting: bool) -> tuple[str, str, float]:
     match status:
         case 301 | 302 | 307 | 308:
             return (
@@ -76,7 +76,7 @@ def _remedy(status: int, deleting: bool) -> tuple[str, str, float]:
             return "Missing", "Create the tenant, namespace or cluster that it belongs to", MIN_RETRY
         case 409:
             return "InUse", "Delete its contents first", MIN_RETRY
-        case 412 if deleting:
+        case 412 if is_deleting:
             return "InUse", "Stop the producers and consumers that use it", MIN_RETRY
         case _ if status >= 500:
             return "Failing", "Check the log of the broker", MIN_RETRY

@@ -268,8 +268,8 @@ class PulsarState:
         return existing
 
 
-def _check(condition: bool, status: int, reason: str) -> None:
-    if not condition:
+def _check(is_allowed: bool, status: int, reason: str) -> None:
+    if not is_allowed:
         raise ErrorResponse(status, reason)
 
 

@@ -133,14 +133,14 @@ async def _reconcile_child(
     resource: Resource, obj: fl.Object, connection: fl.Object, ctx: ClassicContext, write: WriteFinalizers, admin: Admin
 ) -> None:
     resolved = ResolvedSpec(obj.spec, connection.spec.get("clusterName", ""))
-    keep = obj.spec.get("lifecyclePolicy") == "KeepAfterDeletion"
+    should_exist = obj.spec.get("lifecyclePolicy") == "KeepAfterDeletion"
     if obj.deleting:
-        if not keep:
+        if not should_exist:
             await resource.remove(admin, resource.path(resolved), resource.settings(resolved))
         with suppress(NotFound):
             await write(ctx, resource.kind, obj, remove_finalizer)
         return
-    if not keep:
+    if not should_exist:
         obj = await write(ctx, resource.kind, obj, add_finalizer)
     if obj.is_true("Ready") and obj.status.get("observedGeneration") == obj.generation:
         return

@@ -121,9 +121,9 @@ def namespace_path(name: str) -> str:
     return join_path("/v2/namespaces", *_split_name(name, 2, "acme/orders"))
 
 
-def topic_path(name: str, *, persistent: bool = True) -> str:
+def topic_path(name: str, *, is_persistent: bool = True) -> str:
     scheme, _, path_in_scheme = name.rpartition("://")
-    domain = scheme or ("persistent" if persistent else "non-persistent")
+    domain = scheme or ("persistent" if is_persistent else "non-persistent")
     if domain not in ("persistent", "non-persistent"):
         raise Invalid(f"{name!r} is not a topic: it must start with persistent://, non-persistent:// or the tenant")
     return join_path(f"/v2/{domain}", *_split_name(path_in_scheme, 3, "acme/orders/placed"))
@@ -357,7 +357,7 @@ def parse_size(value: str | int) -> int:
 
 
 def _topic_of(resolved: ResolvedSpec) -> str:
-    return topic_path(resolved.spec["name"], persistent=resolved.spec.get("persistent", True))
+    return topic_path(resolved.spec["name"], is_persistent=resolved.spec.get("persistent", True))
 
 
 RESOURCES: tuple[Resource, ...] = (

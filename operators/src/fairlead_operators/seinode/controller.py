@@ -164,8 +164,8 @@ async def prune_nodes(deployment: fl.Object, keep: set[str], ctx: fl.Context) ->
 
 async def apply_node(deployment: fl.Object, ordinal: int, ctx: fl.Context) -> fl.Object:
     # The garbage collector would delete retained nodes if they had an owner reference.
-    owned = deployment.spec.get("deletionPolicy") != "Retain"
-    return await ctx.apply(node_of(deployment, ordinal), owned=owned)
+    is_owned = deployment.spec.get("deletionPolicy") != "Retain"
+    return await ctx.apply(node_of(deployment, ordinal), owned=is_owned)
 
 
 async def ensure_node(deployment: fl.Object, plan: Plan, task: dict[str, Any], ctx: fl.Context) -> bool:

@@ -148,13 +148,13 @@ async def _write_progress(
     **final_status: Any,
 ) -> float | None:
     """Write the new status if the tasks changed it, and return the seconds until the next reconcile, or None."""
-    complete = all(task["status"] == "Complete" for task in tasks)
-    status = {**obj.status, "plan": {**plan, "tasks": tasks, "phase": "Complete" if complete else "Active"}}
-    if complete:
+    is_complete = all(task["status"] == "Complete" for task in tasks)
+    status = {**obj.status, "plan": {**plan, "tasks": tasks, "phase": "Complete" if is_complete else "Active"}}
+    if is_complete:
         status |= final_status
     if status != obj.status:
         await write_status(ctx.client, obj, status)
-    return None if complete else POLL_INTERVAL
+    return None if is_complete else POLL_INTERVAL
 
 
 def _new_plan(ctx: ClassicContext, tasks: list[tuple[str, dict[str, str]]]) -> dict[str, Any]:

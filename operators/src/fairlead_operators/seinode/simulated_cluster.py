@@ -23,7 +23,7 @@ def running(
     duration: float = DURATION,
     jobs_fail: bool = False,
 ) -> AbstractAsyncContextManager[ClassicContext]:
-    """Run the simulated controllers until the block ends. With `jobs_fail`, all Jobs fail."""
+    """Return a context manager that runs the simulated controllers. With `jobs_fail`, all Jobs fail."""
 
     async def reconcile(key: Key, ctx: ClassicContext) -> None:
         stateful_set = ctx.get(fl.StatefulSet, key)
@@ -48,14 +48,14 @@ def running(
     )
 
 
-def _finished_status(job: fl.Object, now: str, failed: bool) -> dict[str, Any]:
-    first, last = ("FailureTarget", "Failed") if failed else ("SuccessCriteriaMet", "Complete")
+def _finished_status(job: fl.Object, now: str, has_failed: bool) -> dict[str, Any]:
+    first, last = ("FailureTarget", "Failed") if has_failed else ("SuccessCriteriaMet", "Complete")
     condition = {"status": "True", "lastTransitionTime": now, "lastProbeTime": now}
-    if failed:
+    if has_failed:
         condition |= {"reason": "BackoffLimitExceeded", "message": "Job has reached the specified backoff limit"}
     status: dict[str, Any] = {"startTime": job.status.get("startTime") or now, "uncountedTerminatedPods": {}}
     status["conditions"] = [{"type": first, **condition}, {"type": last, **condition}]
-    return status | ({"failed": 4} if failed else {"succeeded": 1, "completionTime": now})
+    return status | ({"failed": 4} if has_failed else {"succeeded": 1, "completionTime": now})
 
 
 async def _report(obj: fl.Object, kind: fl.Kind, status: dict[str, Any], ctx: ClassicContext) -> None:

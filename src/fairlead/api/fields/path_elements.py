@@ -196,7 +196,7 @@ def _format_json(item: Any) -> str:
     if type(item) is str:
         return _format_json_text(item)
     if type(item) is float:
-        return gojson.format_number(item, padded=True)
+        return gojson.format_number(item, is_padded=True)
     return str(item) if type(item) is int else gojson.dumps(item).decode()
 
 

@@ -226,7 +226,7 @@ def _decode(fields: Any) -> Trie:
         raise ValueError(f"FieldsV1 is an object of objects, not {type(fields).__name__}")
     if len(fields) == 1 and "." in fields:
         return LEAF
-    changed = False
+    is_changed = False
     out: Trie = {}
     for element, child in fields.items():
         if element == ".":
@@ -234,12 +234,12 @@ def _decode(fields: Any) -> Trie:
             continue
         canonical = element if element[:2] == "f:" else canonicalize(element)
         if canonical is None:
-            changed = True
+            is_changed = True
             continue
         node = _decode(child) if type(child) is not dict or child else child
-        changed = changed or node is not child or canonical != element
+        is_changed = is_changed or node is not child or canonical != element
         out[canonical] = union(out[canonical], node) if canonical in out else node
-    return out if changed else cast("Trie", fields)
+    return out if is_changed else cast("Trie", fields)
 
 
 def encode(a: Trie) -> Trie:

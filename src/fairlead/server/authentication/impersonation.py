@@ -76,11 +76,11 @@ def _find_constrained_mode(target: User) -> str | None:
 
     A ServiceAccount or a node must be named without groups, uid and extra.
     """
-    name_only = not (target.groups or target.uid or target.extra)
+    has_only_a_name = not (target.groups or target.uid or target.extra)
     if as_service_account(target.name):
-        return "serviceaccount" if name_only else None
+        return "serviceaccount" if has_only_a_name else None
     if target.name.startswith(_NODE):
-        return "arbitrary-node" if name_only else None
+        return "arbitrary-node" if has_only_a_name else None
     return "user-info"
 
 

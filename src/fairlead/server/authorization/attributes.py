@@ -37,8 +37,8 @@ def request_attributes(request: Request) -> Attributes:
         group, version, resource_path = segments[1], segments[2], segments[3:]
     else:
         return Attributes(request.user, request.method.lower(), path=unquote(request.path))
-    watch = resource_path[0] == "watch" and len(resource_path) > 1
-    if watch:
+    is_watch = resource_path[0] == "watch" and len(resource_path) > 1
+    if is_watch:
         resource_path = resource_path[1:]
     namespace = ""
     if resource_path[0] == "namespaces" and len(resource_path) > 1:
@@ -47,8 +47,8 @@ def request_attributes(request: Request) -> Attributes:
             resource_path = resource_path[2:]
     name = resource_path[1] if len(resource_path) > 1 else ""
     subresource = resource_path[2] if len(resource_path) > 2 else ""
-    verb = request_verb(request, named=bool(name), watch=watch)
-    if not name and not watch and verb in ("list", "watch"):
+    verb = request_verb(request, has_name=bool(name), is_watch=is_watch)
+    if not name and not is_watch and verb in ("list", "watch"):
         name = _find_selected_name(request.first("fieldSelector"))
     return Attributes(request.user, verb, group, version, resource_path[0], subresource, namespace, name)
 

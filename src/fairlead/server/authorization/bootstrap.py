@@ -30,4 +30,4 @@ def install_default_roles(server: "Server") -> None:
         for item in _read_defaults()[plural]:
             if table.get("", item["metadata"]["name"]) is None:
                 request = Request("POST", f"/apis/{GROUP}/v1/{plural}", {}, AGENT, encoding.encode(item))
-                server.respond(request, trusted=True)
+                server.respond(request, is_trusted=True)

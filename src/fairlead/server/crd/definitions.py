@@ -37,11 +37,11 @@ class CustomResourceDefinitions:
     def _now(self) -> str:
         return rfc3339(self._server.world.clock.now())
 
-    def after_write(self, stored: Stored, deleted: bool) -> None:
+    def after_write(self, stored: Stored, is_deleted: bool) -> None:
         """Process the write of a CRD: accept its names and serve its kinds, or delete its instances."""
         spec = stored.object["spec"]
         group, plural = spec["group"], spec["names"]["plural"]
-        if deleted:
+        if is_deleted:
             self._removed_versions.pop((group, plural), None)
             self._server.registry.remove(group, plural)
             self._server.store.table(group, plural).wake()  # The watches of its instances end.
@@ -124,10 +124,10 @@ class CustomResourceDefinitions:
         self.after_instance_delete(group, plural)
 
     def _register_kinds(self, obj: Object, group: str, plural: str) -> None:
-        established = any(
+        is_established = any(
             c["type"] == "Established" and c["status"] == "True" for c in obj["status"].get("conditions") or ()
         )
-        if not established:
+        if not is_established:
             return
         versions = obj["spec"]["versions"]
         storage = build_resource(obj, next(v for v in versions if v.get("storage")))
@@ -177,8 +177,8 @@ class CustomResourceDefinitions:
         else:
             condition = self._build_condition("NamesAccepted", "True", "NoConflicts", "no conflicts found")
             conditions = _set_condition(conditions, condition)
-        established = any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
-        if not established:
+        is_established = any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+        if not is_established:
             condition = (
                 self._build_condition("Established", "False", "NotAccepted", "not all names are accepted")
                 if name_conflict
@@ -306,7 +306,7 @@ def _build_deprecation_warning(spec: Object, names: Object, version: Object) -> 
         return str(version["deprecationWarning"])
     message = f"{spec['group']}/{version['name']} {names['kind']} is deprecated"
     for other in spec["versions"]:
-        newer = version_priority(other["name"]) < version_priority(version["name"])
-        if newer and other.get("served") and not other.get("deprecated"):
+        newer_versions = version_priority(other["name"]) < version_priority(version["name"])
+        if newer_versions and other.get("served") and not other.get("deprecated"):
             return f"{message}; use {spec['group']}/{other['name']} {names['kind']}"
     return message

@@ -92,14 +92,14 @@ def being_deleted(resource: "Resource", name: str) -> StatusError:
     return status_error(409, "AlreadyExists", message, _build_details(resource, name))
 
 
-def conflict(resource: "Resource", name: str, message: str, *, by_kind: bool = False) -> StatusError:
+def conflict(resource: "Resource", name: str, message: str, *, names_kind: bool = False) -> StatusError:
     """Build the 409 for a failed precondition.
 
-    `by_kind`: the message names the kind, as for a delete, not the plural.
+    `names_kind`: the message names the kind, as for a delete, not the plural.
     """
-    resource_name = group_kind(resource) if by_kind else resource.group_resource
+    resource_name = group_kind(resource) if names_kind else resource.group_resource
     text = f'Operation cannot be fulfilled on {resource_name} "{name}": {message}'
-    return status_error(409, "Conflict", text, _build_details(resource, name, resource.kind if by_kind else None))
+    return status_error(409, "Conflict", text, _build_details(resource, name, resource.kind if names_kind else None))
 
 
 def forbidden(resource: "Resource", name: str, message: str, errors: Sequence[FieldError] = ()) -> StatusError:

@@ -214,10 +214,10 @@ def type_meta_error(value: Object) -> str:
 _STATUS = ("v1", "Status")  # every Go scheme registers this kind, although it is never stored
 
 
-def kind_mismatch(value: Object, resource: Resource, *, patched: bool = False) -> str:
+def kind_mismatch(value: Object, resource: Resource, *, is_patched: bool = False) -> str:
     """Return why an object's apiVersion and kind do not fit the built-in kind of the path, or "" if they fit.
 
-    An object after a patch (`patched`) that has no apiVersion is of the internal version.
+    An object after a patch (`is_patched`) that has no apiVersion is of the internal version.
     """
     api_version, kind = value.get("apiVersion") or resource.api_version, value.get("kind") or resource.kind
     if (api_version, kind) == _STATUS:
@@ -229,7 +229,7 @@ def kind_mismatch(value: Object, resource: Resource, *, patched: bool = False) -
         source_location = "pkg/api/legacyscheme/scheme.go:30"
         return f'no kind "{kind}" is registered for version "{api_version}" in scheme "{source_location}"'
     if kind != resource.kind:
-        if patched and not value.get("apiVersion"):
+        if is_patched and not value.get("apiVersion"):
             if f"{api_version}/{kind}" in builtin.table()["roots"]:
                 internal = _get_go_package(resource)
                 return f"converting ({internal}.{kind}) to ({internal}.{resource.kind}): unknown conversion"

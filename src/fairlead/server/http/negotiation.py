@@ -18,7 +18,7 @@ def go_type_name(resource: Resource) -> str:
     )
 
 
-def negotiate(request: Request, resource: Resource, *, listing: bool, streaming: bool = False) -> Representation:
+def negotiate(request: Request, resource: Resource, *, is_list: bool, is_stream: bool = False) -> Representation:
     """Return the available representation that the Accept header prefers. Raises 406 if it accepts none of them."""
     accept = request.headers.get("accept", "")
     if accept in ("", "application/json", "*/*", "application/json, */*"):
@@ -29,13 +29,13 @@ def negotiate(request: Request, resource: Resource, *, listing: bool, streaming:
         if media not in ("application/json", "application/yaml", "*/*"):
             continue
         as_yaml = media == "application/yaml"
-        if as_yaml and streaming:
+        if as_yaml and is_stream:
             raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {STREAMED}")
         transform = parameters.get("as")
         if not transform:
             return Representation(resource, as_yaml)
         is_known = parameters.get("g") == "meta.k8s.io" and parameters.get("v") in ("v1", "v1beta1")
-        if is_known and transform == ("PartialObjectMetadataList" if listing else "PartialObjectMetadata"):
+        if is_known and transform == ("PartialObjectMetadataList" if is_list else "PartialObjectMetadata"):
             return MetadataOnly(resource, as_yaml, parameters["v"])
         if is_known and transform == "PartialObjectMetadata":
             of = f"a list (*{go_type_name(resource)}List)"
@@ -52,7 +52,7 @@ def negotiate(request: Request, resource: Resource, *, listing: bool, streaming:
         has_unknown_transform = True
     if has_unknown_transform or resource.custom:
         raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {FORMATS}")
-    available = f"{FORMATS}, {STREAMED}" if listing or streaming else FORMATS
+    available = f"{FORMATS}, {STREAMED}" if is_list or is_stream else FORMATS
     request.warnings.clear()  # a real server rejects the request before it looks at the kind
     raise status_error(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
 
@@ -65,10 +65,10 @@ def document_response(request: Request, obj: Object, *, is_group_path: bool, for
     """
     accept = request.headers.get("accept", "")
     for media, parameters in _sort_by_quality(accept or "*/*"):
-        shaped = "as" in parameters and formats == FORMATS
-        if media in ("application/json", "application/yaml", "application/*", "*/*") and not shaped:
+        has_shape = "as" in parameters and formats == FORMATS
+        if media in ("application/json", "application/yaml", "application/*", "*/*") and not has_shape:
             return encode_response(200, encoding.encode(obj), request.warnings, media == "application/yaml")
-        is_group_path = is_group_path or shaped
+        is_group_path = is_group_path or has_shape
     if is_group_path:
         raise status_error(406, "NotAcceptable", f"only the following media types are accepted: {formats}")
     raise status_error(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {formats}", {})

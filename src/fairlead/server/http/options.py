@@ -31,15 +31,15 @@ def invalid_options(kind: str, errors: list[FieldError]) -> StatusError:
     return invalid_kind("meta.k8s.io", kind, "", errors)
 
 
-def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteOptions:
+def write_options(request: Request, kind: str, *, is_apply: bool = False) -> WriteOptions:
     """Return the options of a create, update or patch. `kind` is CreateOptions, UpdateOptions or PatchOptions."""
     errors: list[FieldError] = []
     manager = request.first("fieldManager")
     has_force = "force" in request.query
     if kind == "PatchOptions":
-        if has_force and not apply:
+        if has_force and not is_apply:
             errors.append(field_errors.forbidden("force", "may not be specified for non-apply patch"))
-        if apply and not manager:
+        if is_apply and not manager:
             errors.append(field_errors.required("fieldManager", "is required for apply patch"))
     errors += field_errors.validate_manager_name("fieldManager", manager)
     errors += validate_dry_run(request.query.get("dryRun", []))
@@ -84,7 +84,7 @@ def int64_option(request: Request, key: str) -> int | None:
     return value
 
 
-def integer_syntax_error(text: str, *, signed: bool = True) -> str:
+def integer_syntax_error(text: str, *, is_signed: bool = True) -> str:
     """Return the reason in Go's error message for a text that is not a valid integer."""
-    digits = text[1:] if signed and text[:1] in ("+", "-") else text
+    digits = text[1:] if is_signed and text[:1] in ("+", "-") else text
     return "value out of range" if digits.isascii() and digits.isdigit() else "invalid syntax"

@@ -69,16 +69,18 @@ def parse(path: str) -> Target | None:
         group, version, resource_path = segments[1], segments[2], segments[3:]
     else:
         return None
-    watch = resource_path[0] == "watch"
-    if watch:
+    is_watch = resource_path[0] == "watch"
+    if is_watch:
         resource_path = resource_path[1:]
         if not resource_path:
             return None
     if resource_path[0] == "namespaces" and len(resource_path) >= 3 and not _is_namespace_subresource(resource_path):
-        target = Target(group, version, resource_path[2], namespace=resource_path[1], watch=watch, has_namespace=True)
+        target = Target(
+            group, version, resource_path[2], namespace=resource_path[1], watch=is_watch, has_namespace=True
+        )
         tail = resource_path[3:]
     else:
-        target = Target(group, version, resource_path[0], watch=watch)
+        target = Target(group, version, resource_path[0], watch=is_watch)
         tail = resource_path[1:]
     if tail:
         target.name = tail[0]
@@ -104,13 +106,13 @@ class Route:
     subresource: str
 
 
-def request_verb(request: Request, *, named: bool, watch: bool) -> str:
-    """Return the verb that authorization checks, such as "list". `named`: the path names an object.
+def request_verb(request: Request, *, has_name: bool, is_watch: bool) -> str:
+    """Return the verb that authorization checks, such as "list". `has_name`: the path names an object.
 
-    `watch`: the path has the old /watch/ prefix.
+    `is_watch`: the path has the old /watch/ prefix.
     """
-    verb = "watch" if watch else METHODS.get(request.method, "")
-    if named:
+    verb = "watch" if is_watch else METHODS.get(request.method, "")
+    if has_name:
         return verb
     if verb == "get":
         return "watch" if "watch" in request.query and parse_boolean(request.first("watch")) else "list"
@@ -126,7 +128,7 @@ def resolve_route(resource: Resource, target: Target, request: Request) -> Route
 
 def _find_custom_verb(resource: Resource, target: Target, request: Request) -> str:
     """Return the verb of a request for a custom kind. Path segments after the subresource are ignored."""
-    verb = request_verb(request, named=bool(target.name), watch=target.watch)
+    verb = request_verb(request, has_name=bool(target.name), is_watch=target.watch)
     if resource.namespaced and not target.namespace and verb not in ("list", "watch"):
         raise NoSuchPath
     if target.subresource and not _has_subresource(resource, target.subresource):
@@ -168,7 +170,11 @@ def _find_builtin_verb(resource: Resource, target: Target, request: Request) -> 
     if target.name and resource.namespaced and not target.namespace:
         raise bad_request("Namespace parameter required.")
     return (
-        request_verb(request, named=False, watch=target.watch) if verb == "list" else "watch" if target.watch else verb
+        request_verb(request, has_name=False, is_watch=target.watch)
+        if verb == "list"
+        else "watch"
+        if target.watch
+        else verb
     )
 
 

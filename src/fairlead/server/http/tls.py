@@ -34,7 +34,7 @@ def create_authority(now: float) -> bytes:
     ca = (
         _build_certificate(name, name, key, _compute_validity_start(now), AUTHORITY_LIFETIME)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_build_key_usage(sign_certificates=True), critical=True)
+        .add_extension(_build_key_usage(can_sign_certificates=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
@@ -51,7 +51,7 @@ def create_identity(hosts: list[str], now: float, authority: bytes) -> Identity:
     certificate = (
         _build_certificate(name, ca.subject, key, _compute_validity_start(now), LIFETIME)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_build_key_usage(sign_certificates=False), critical=True)
+        .add_extension(_build_key_usage(can_sign_certificates=False), critical=True)
         .add_extension(x509.SubjectAlternativeName([_to_general_name(h) for h in hosts]), critical=False)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
@@ -128,15 +128,15 @@ def _build_certificate(
     )
 
 
-def _build_key_usage(*, sign_certificates: bool) -> x509.KeyUsage:
+def _build_key_usage(*, can_sign_certificates: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,
         key_encipherment=False,
         data_encipherment=False,
         key_agreement=False,
-        key_cert_sign=sign_certificates,
-        crl_sign=sign_certificates,
+        key_cert_sign=can_sign_certificates,
+        crl_sign=can_sign_certificates,
         encipher_only=False,
         decipher_only=False,
     )

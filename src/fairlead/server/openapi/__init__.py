@@ -108,7 +108,7 @@ def _build_schemas_and_paths(resources: list[Resource], dialect: Dialect) -> tup
         kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
         if resource.custom:
             name = custom.definition_name(resource)
-            schemas.by_name[name] = custom.custom_schema(resource, schemas, v2=dialect.v2)
+            schemas.by_name[name] = custom.custom_schema(resource, schemas, is_v2=dialect.v2)
         else:
             reference = schemas.reference(builtin.schema_of_kind(resource.group, resource.version, resource.kind))
             name = reference["$ref"].removeprefix(dialect.reference_prefix)

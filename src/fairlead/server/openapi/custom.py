@@ -14,20 +14,20 @@ def definition_name(resource: Resource) -> str:
     return f"{'.'.join(reversed(resource.group.split('.')))}.{resource.version}.{resource.kind}"
 
 
-def custom_schema(resource: Resource, schemas: Schemas, *, v2: bool) -> Schema:
-    """Return the OpenAPI schema of a custom resource. With `v2`, use only the keywords of Swagger 2.0."""
+def custom_schema(resource: Resource, schemas: Schemas, *, is_v2: bool) -> Schema:
+    """Return the OpenAPI schema of a custom resource. With `is_v2`, use only the keywords of Swagger 2.0."""
     schema: Schema = {}
     for version in resource.definition["spec"]["versions"]:
         if version["name"] == resource.version:
             schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     metadata = schemas.reference(builtin.schema_of_type("meta.v1.ObjectMeta"))
-    if v2:
+    if is_v2:
         schema = _to_v2(schema)
     properties = {
         **(schema.get("properties") or {}),
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
-        "metadata": metadata if v2 else {"allOf": [metadata]},
+        "metadata": metadata if is_v2 else {"allOf": [metadata]},
     }
     return {**schema, "type": "object", "properties": properties}
 

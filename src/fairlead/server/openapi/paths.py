@@ -44,7 +44,7 @@ def path_items(endpoint: Endpoint, dialect: Dialect) -> dict[str, Item]:
     if "list" in verbs:
         collection_item["get"] = _build_operation(endpoint, dialect, "list", ())
     if "create" in verbs:
-        collection_item["post"] = _build_operation(endpoint, dialect, "post", _WRITES, body=True)
+        collection_item["post"] = _build_operation(endpoint, dialect, "post", _WRITES, has_body=True)
     object_item: Item = {}
     for verb, method, parameters in (
         ("get", "get", ()),
@@ -54,7 +54,7 @@ def path_items(endpoint: Endpoint, dialect: Dialect) -> dict[str, Item]:
     ):
         if verb in verbs:
             object_item[method] = _build_operation(
-                endpoint, dialect, method, parameters, body=method == "put", patch=method == "patch"
+                endpoint, dialect, method, parameters, has_body=method == "put", is_patch=method == "patch"
             )
     in_path = ["namespace"] if resource.namespaced else []
     items = {collection: {**collection_item, **_build_path_parameters(in_path, dialect)}}
@@ -75,8 +75,8 @@ def _build_operation(
     action: str,
     names: tuple[str, ...],
     *,
-    body: bool = False,
-    patch: bool = False,
+    has_body: bool = False,
+    is_patch: bool = False,
 ) -> Item:
     resource = endpoint.resource
     patches = [media for media in _PATCHES if not (resource.custom and media == _STRATEGIC)]
@@ -87,16 +87,16 @@ def _build_operation(
         "x-kubernetes-group-version-kind": endpoint.kind,
     }
     if dialect.v2:
-        if body or patch:
-            schema = endpoint.schema if body else {"type": "object"}
+        if has_body or is_patch:
+            schema = endpoint.schema if has_body else {"type": "object"}
             parameters.append({"name": "body", "in": "body", "required": True, "schema": schema})
-        operation["consumes"] = patches if patch else ["*/*"]
+        operation["consumes"] = patches if is_patch else ["*/*"]
         operation["produces"] = ["application/json", "application/yaml"]
         operation["responses"] = {"200": {"description": "OK", "schema": endpoint.schema}}
     else:
-        if body:
+        if has_body:
             operation["requestBody"] = {"content": {"*/*": {"schema": endpoint.schema}}, "required": True}
-        elif patch:
+        elif is_patch:
             content = {media: {"schema": {"type": "object"}} for media in patches}
             operation["requestBody"] = {"content": content, "required": True}
         content = {media: {"schema": endpoint.schema} for media in ("application/json", "application/yaml")}

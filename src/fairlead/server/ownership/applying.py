@@ -108,7 +108,7 @@ def _apply(
     merged = merge(schema, live, config)
     new = prune_dropped_fields(merged, last, {**other_entries, applied.identity: applied}, applied, write.versions)
     entries: dict[str, ManagedFieldsEntry] = {}
-    changed = False
+    is_changed = False
     if new is live:
         entries.update(other_entries)
     else:
@@ -121,7 +121,7 @@ def _apply(
             remaining = remove_changed_fields(entry, changes)
             if remaining.fields:
                 entries[identity] = remaining
-        changed = changes.has_changes or not equal(live, new)
+        is_changed = changes.has_changes or not equal(live, new)
     owned = remove_unownable_fields(applied.fields.trie)
     if owned:
         if (
@@ -133,5 +133,5 @@ def _apply(
             applied = last  # The fields are the same: reuse the entry, which is encoded already.
         else:
             applied = applied.with_fields(owned).with_time(last.time if last is not None else None)
-        entries[applied.identity] = applied.with_time(write.time) if changed else applied
-    return ApplyResult(new if changed else live, tuple(entries.values()))
+        entries[applied.identity] = applied.with_time(write.time) if is_changed else applied
+    return ApplyResult(new if is_changed else live, tuple(entries.values()))

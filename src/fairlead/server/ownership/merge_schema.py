@@ -121,17 +121,17 @@ class MergeSchema:
         return schema.item if element[0] == "k" and schema.is_list else None
 
 
-def _build_untyped(atomic: bool) -> MergeSchema:
+def _build_untyped(is_atomic: bool) -> MergeSchema:
     schema = MergeSchema()
     schema.scalar = "untyped"
     schema.is_map = schema.is_list = True
-    schema.atomic = atomic
+    schema.atomic = is_atomic
     return schema
 
 
-UNTYPED: Final = _build_untyped(atomic=True)
+UNTYPED: Final = _build_untyped(is_atomic=True)
 UNTYPED.values = UNTYPED.item = UNTYPED
-DEDUCED: Final = _build_untyped(atomic=False)
+DEDUCED: Final = _build_untyped(is_atomic=False)
 DEDUCED.values, DEDUCED.item = DEDUCED, UNTYPED
 
 
@@ -158,8 +158,8 @@ def _build_schema(node: Node, preserves_unknown: bool) -> MergeSchema:
     schema = MergeSchema()
     schema.node, schema.preserves_unknown = node, preserves_unknown
     if node.type in _SCALARS:
-        free = node.format not in ("", "byte") or (node.go is not None and node.go.kind in _ANY_SCALAR)
-        schema.scalar = "untyped" if node.type == "string" and free else _SCALARS[node.type]
+        is_free_form = node.format not in ("", "byte") or (node.go is not None and node.go.kind in _ANY_SCALAR)
+        schema.scalar = "untyped" if node.type == "string" and is_free_form else _SCALARS[node.type]
         return schema
     schema.expanded = False
     if node.type in ("object", ""):

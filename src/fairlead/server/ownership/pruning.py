@@ -36,8 +36,8 @@ def prune_dropped_fields(
     """
     if last is None or not last.fields:
         return merged
-    one_version = all(entry.api_version == last.api_version for entry in entries.values())
-    if one_version and is_superset_of_root(applied.fields.trie, last.fields.trie):
+    has_one_version = all(entry.api_version == last.api_version for entry in entries.values())
+    if has_one_version and is_superset_of_root(applied.fields.trie, last.fields.trie):
         return merged  # Nothing was dropped.
     api_version = last.api_version
     schema = get_merge_schema(versions, api_version)

@@ -61,8 +61,8 @@ def _merge_maps(node: Node | None, original: dict[str, Any], patch: dict[str, An
             continue
         child = _get_child(node, key)
         if type(value) is dict:
-            replace = child is not None and "replace" in _get_strategies(child)
-            result[key] = value if replace else _merge_maps(child, result[key], value)
+            is_replaced = child is not None and "replace" in _get_strategies(child)
+            result[key] = value if is_replaced else _merge_maps(child, result[key], value)
         elif type(value) is list:
             result[key] = _merge_lists(child, result[key], value, deleting)
         else:
@@ -135,14 +135,14 @@ def _expect_same_order(patch: list[Any], order: list[Any], merge_key: str) -> No
         raise StrategicError(message)
 
 
-def _merge_lists(node: Node | None, original: list[Any], patch: list[Any], deleting: bool) -> list[Any]:
-    if node is None or not (deleting or "merge" in _get_strategies(node)):
+def _merge_lists(node: Node | None, original: list[Any], patch: list[Any], is_deleting: bool) -> list[Any]:
+    if node is None or not (is_deleting or "merge" in _get_strategies(node)):
         return patch
     if not original and not patch:
         return original
     merge_key = node.go.merge_key
     if not any(type(item) is dict for item in [*original, *patch]):
-        if deleting:
+        if is_deleting:
             return [item for item in original if item not in patch]
         unique: dict[Any, Any] = {}
         for item in [*original, *patch]:
@@ -163,7 +163,7 @@ def _merge_lists(node: Node | None, original: list[Any], patch: list[Any], delet
 
 def _apply_item_directives(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
     """Apply the patch items with a $patch directive. Return the resulting list and the other patch items."""
-    plain, replace = [], False
+    plain, is_replaced = [], False
     for item in patch:
         directive = item.get(_PATCH) if type(item) is dict else None
         if directive is None:
@@ -173,12 +173,12 @@ def _apply_item_directives(original: list[Any], patch: list[Any], merge_key: str
                 raise StrategicError(_format_missing_merge_key(item, merge_key))
             original = [old for old in original if _get_identity(old, merge_key) != _get_identity(item, merge_key)]
         elif directive == "replace":
-            replace = True
+            is_replaced = True
         elif directive == "merge":
             raise StrategicError("merging lists cannot yet be specified in the patch")
         else:
             raise StrategicError(_format_unknown_directive(item))
-    return (plain, []) if replace else (original, plain)
+    return (plain, []) if is_replaced else (original, plain)
 
 
 def _merge_by_key(node: Node, original: list[Any], patch: list[Any], merge_key: str) -> list[Any]:

@@ -43,10 +43,10 @@ class DecodeError(Exception):
 class _WrongType(DecodeError):
     """Raised for a value of the wrong JSON type. The structs around the value add the field path with `add_field`."""
 
-    def __init__(self, value: Any, go_type: str, kind: str = "", *, literal: bool = False) -> None:
+    def __init__(self, value: Any, go_type: str, kind: str = "", *, shows_literal: bool = False) -> None:
         super().__init__("", continues=bool(kind))
         self.value, self.go_type, self.kind, self.struct, self.path = value, go_type, kind, "", ""
-        self.source = _describe_value(value) if literal else _get_json_type_name(value)
+        self.source = _describe_value(value) if shows_literal else _get_json_type_name(value)
 
     def add_field(self, struct: str, field: str) -> None:
         self.struct = self.struct or struct
@@ -253,10 +253,10 @@ def _decode_bool(node: Node, value: Any, unknown: list[str]) -> bool:
 
 def _decode_int(node: Node, value: Any, unknown: list[str]) -> int:
     if type(value) is not int:
-        raise _WrongType(value, node.go.type.lstrip("*"), node.go.kind, literal=True)
+        raise _WrongType(value, node.go.type.lstrip("*"), node.go.kind, shows_literal=True)
     limit = _INT_RANGES.get(node.go.kind, 2**63)
     if not -limit <= value < limit:
-        raise _WrongType(value, node.go.type.lstrip("*"), node.go.kind, literal=True)
+        raise _WrongType(value, node.go.type.lstrip("*"), node.go.kind, shows_literal=True)
     return value
 
 
@@ -270,7 +270,7 @@ def _decode_bytes(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is list:
         for byte in value:
             if type(byte) is not int or not 0 <= byte < 256:
-                raise _WrongType(byte, "uint8", "uint8", literal=True)
+                raise _WrongType(byte, "uint8", "uint8", shows_literal=True)
         return base64.b64encode(bytes(value)).decode()
     if type(value) is not str:
         raise _WrongType(value, "[]uint8", "slice")
@@ -280,10 +280,10 @@ def _decode_bytes(node: Node, value: Any, unknown: list[str]) -> Any:
         raise DecodeError(str(error), f"error decoding from json: {error}", continues=True) from None
 
 
-def _decode_quantity(node: Node, value: Any, unknown: list[str], milli: bool = False) -> str:
+def _decode_quantity(node: Node, value: Any, unknown: list[str], is_milli: bool = False) -> str:
     text = value.strip() if type(value) is str else _format_json(value)
     try:
-        return quantity.canonicalize(text, milli=milli)
+        return quantity.canonicalize(text, is_milli=is_milli)
     except quantity.QuantityError as error:
         raise DecodeError(str(error)) from None
 
@@ -300,7 +300,7 @@ def _decode_time(node: Node, value: Any, unknown: list[str]) -> Any:
     if type(value) is not str:
         raise _WrongType(value, "string")
     try:
-        return times.normalize_time(value, micro=node.go.kind == "MicroTime")
+        return times.normalize_time(value, is_micro=node.go.kind == "MicroTime")
     except ValueError as error:
         raise DecodeError(str(error)) from None
 
@@ -318,7 +318,7 @@ def _decode_int_or_string(node: Node, value: Any, unknown: list[str]) -> int | s
     if type(value) is str:
         return value
     if type(value) is not int or not -(2**31) <= value < 2**31:
-        raise _WrongType(value, "int32", literal=True)
+        raise _WrongType(value, "int32", shows_literal=True)
     return value
 
 

@@ -14,7 +14,7 @@ _UNIONS: Final = ("SchemaOrBool", "SchemaOrArray", "SchemaOrStrings")
 _CONTAINERS: Final = ("list", "map", *_UNIONS)
 
 
-def keep_in_atomic_lists(node: Node, submitted: Any, decoded: Any, *, in_atomic_list: bool = False) -> Any:
+def keep_in_atomic_lists(node: Node, submitted: Any, decoded: Any, *, is_in_atomic_list: bool = False) -> Any:
     """Return `decoded` with the empty lists and maps that `submitted` has inside atomic lists.
 
     The result is `decoded` itself if there are none.
@@ -22,7 +22,7 @@ def keep_in_atomic_lists(node: Node, submitted: Any, decoded: Any, *, in_atomic_
     kind = node.go.kind
     if kind in _UNIONS:
         props = builtin.schema_of_type("apiextensions.v1.JSONSchemaProps")
-        return keep_in_atomic_lists(props, submitted, decoded, in_atomic_list=in_atomic_list)
+        return keep_in_atomic_lists(props, submitted, decoded, is_in_atomic_list=is_in_atomic_list)
     if type(submitted) is dict and type(decoded) is dict:
         changed: dict[str, Any] = {}
         for key, value in submitted.items():
@@ -30,16 +30,16 @@ def keep_in_atomic_lists(node: Node, submitted: Any, decoded: Any, *, in_atomic_
             if field is None or (type(value) is not dict and type(value) is not list):
                 continue
             if key in decoded:
-                result = keep_in_atomic_lists(field, value, decoded[key], in_atomic_list=in_atomic_list)
+                result = keep_in_atomic_lists(field, value, decoded[key], is_in_atomic_list=is_in_atomic_list)
                 if result is not decoded[key]:
                     changed[key] = result
-            elif in_atomic_list and is_omitted(field, value):
+            elif is_in_atomic_list and is_omitted(field, value):
                 changed[key] = value
         return {**decoded, **changed} if changed else decoded
     if type(submitted) is list and type(decoded) is list and node.items is not None:
-        atomic = in_atomic_list or node.list_type == "atomic"
+        atomic = is_in_atomic_list or node.list_type == "atomic"
         pairs = zip(submitted, decoded, strict=True)
-        items = [keep_in_atomic_lists(node.items, *pair, in_atomic_list=atomic) for pair in pairs]
+        items = [keep_in_atomic_lists(node.items, *pair, is_in_atomic_list=atomic) for pair in pairs]
         return items if any(new is not old for new, old in zip(items, decoded, strict=True)) else decoded
     return decoded
 
@@ -62,8 +62,8 @@ def has_omitted(node: Node, submitted: Any) -> bool:
 def is_omitted(field: Node, value: Any) -> bool:
     """Return whether `value` is an empty list or map that Go does not write in this field."""
     go = field.go
-    empty = (go.kind == "list" and value == []) or (go.kind == "map" and value == {})
-    return empty and bool(go.omit_empty) and not go.pointer
+    is_empty = (go.kind == "list" and value == []) or (go.kind == "map" and value == {})
+    return is_empty and bool(go.omit_empty) and not go.pointer
 
 
 def restore_nulls(dropped: Any, before: Any) -> Any:

@@ -160,8 +160,8 @@ def _is_mac_address(text: str) -> bool:
     for separator, width in ((":", 2), ("-", 2), (".", 4)):
         octets = text.split(separator)
         if len(octets) > 1:
-            hexadecimal = all(re.fullmatch(rf"[0-9a-fA-F]{{{width}}}", part) for part in octets)
-            return hexadecimal and len(octets) * width in (12, 16, 40)
+            is_hexadecimal = all(re.fullmatch(rf"[0-9a-fA-F]{{{width}}}", part) for part in octets)
+            return is_hexadecimal and len(octets) * width in (12, 16, 40)
     return re.fullmatch(r"[0-9a-fA-F]+", text) is not None and len(text) in (12, 16, 40)
 
 

@@ -42,12 +42,12 @@ def _format_too_long(limit: int, unit: str = "bytes") -> str:
     return f"must be no more than {limit} {unit}"
 
 
-def subdomain(name: str, prefix: bool = False, unit: str = "characters") -> list[str]:
+def subdomain(name: str, is_prefix: bool = False, unit: str = "characters") -> list[str]:
     """Return the errors of a DNS-1123 subdomain, the name of most kinds.
 
-    `prefix`: a generateName, which may end in a dash.
+    `is_prefix`: a generateName, which may end in a dash.
     """
-    name = mask_trailing_dash(name) if prefix else name
+    name = mask_trailing_dash(name) if is_prefix else name
     errors = [_format_too_long(253, unit)] if len(name) > 253 else []
     if not DNS_1123_SUBDOMAIN.match(name):
         pattern = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -65,9 +65,9 @@ def subdomain_or_underscore(name: str) -> list[str]:
     return errors
 
 
-def label(name: str, prefix: bool = False) -> list[str]:
+def label(name: str, is_prefix: bool = False) -> list[str]:
     """Return the errors of a DNS-1123 label, the name of a Namespace or Service."""
-    name = mask_trailing_dash(name) if prefix else name
+    name = mask_trailing_dash(name) if is_prefix else name
     errors = [_format_too_long(63, "characters")] if len(name) > 63 else []
     if not DNS_1123_LABEL.match(name):
         if DNS_1123_SUBDOMAIN.match(name):
@@ -77,19 +77,19 @@ def label(name: str, prefix: bool = False) -> list[str]:
     return errors
 
 
-def dns1035(name: str, prefix: bool = False) -> list[str]:
+def dns1035(name: str, is_prefix: bool = False) -> list[str]:
     """Return the errors of a DNS-1035 label, such as a plural or a kind in lower case."""
-    name = mask_trailing_dash(name) if prefix else name
+    name = mask_trailing_dash(name) if is_prefix else name
     errors = [_format_too_long(63, "characters")] if len(name) > 63 else []
     if not DNS_1035_LABEL.match(name):
         errors.append(_describe_pattern(_LABEL_1035, "[a-z]([-a-z0-9]*[a-z0-9])?", "my-name", "abc-123"))
     return errors
 
 
-def path_segment(name: str, prefix: bool = False) -> list[str]:
+def path_segment(name: str, is_prefix: bool = False) -> list[str]:
     """Return the errors of a name as a path segment: the rule for roles, and the minimum for all kinds."""
     errors = []
-    if not prefix:
+    if not is_prefix:
         if name == ".":
             return ["may not be '.'"]
         if name == "..":

@@ -24,9 +24,9 @@ def prune(node: Node, obj: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     if "metadata" in obj:
         metadata, in_metadata = _decode_object_meta(obj["metadata"], "metadata")
         result = {**obj, "metadata": metadata}
-    result = _prune_object(node, result, "", in_object, root=True)
+    result = _prune_object(node, result, "", in_object, is_root=True)
     result = _drop_nulls(node, result)
-    result = _coerce(node, result, "", in_embedded, root=True)
+    result = _coerce(node, result, "", in_embedded, is_root=True)
     return result, in_metadata + sorted(in_object) + sorted(in_embedded)
 
 
@@ -56,7 +56,7 @@ def _prune_value(node: Node | None, value: Any, path: str, unknown: list[str]) -
             if items is None:
                 return value
             changed = [
-                _prune_object(items, item, f"{path}[{i}]", unknown, keep=True)
+                _prune_object(items, item, f"{path}[{i}]", unknown, keeps_unknown=True)
                 if type(item) is dict
                 else _prune_value(items, item, f"{path}[{i}]", unknown)
                 for i, item in enumerate(value)
@@ -68,22 +68,28 @@ def _prune_value(node: Node | None, value: Any, path: str, unknown: list[str]) -
 
 
 def _prune_object(
-    node: Node | None, value: dict[str, Any], path: str, unknown: list[str], *, root: bool = False, keep: bool = False
+    node: Node | None,
+    value: dict[str, Any],
+    path: str,
+    unknown: list[str],
+    *,
+    is_root: bool = False,
+    keeps_unknown: bool = False,
 ) -> dict[str, Any]:
     if node is None:
         unknown.extend(f"{path}.{key}" if path else key for key in value)
         return {} if value else value
     properties = node.constraints.properties
-    keep = keep or node.preserve
-    any_key = node.values is not None or node.constraints.additional is not None
+    keeps_unknown = keeps_unknown or node.preserve
+    allows_any_key = node.values is not None or node.constraints.additional is not None
     values = None if node.values is ANYTHING else node.values
     changed: dict[str, Any] | None = None
     for key, inner in value.items():
-        if (node.embedded or root) and key in _TYPE_META:
+        if (node.embedded or is_root) and key in _TYPE_META:
             continue
         child = properties.get(key)
-        if child is None and not any_key:
-            if not keep:
+        if child is None and not allows_any_key:
+            if not keeps_unknown:
                 if changed is None:
                     changed = dict(value)
                 del changed[key]
@@ -127,7 +133,7 @@ def _drop_nulls(node: Node | None, value: Any) -> Any:
     return value
 
 
-def _coerce(node: Node | None, value: Any, path: str, unknown: list[str], *, root: bool = False) -> Any:
+def _coerce(node: Node | None, value: Any, path: str, unknown: list[str], *, is_root: bool = False) -> Any:
     """Return a value with apiVersion, kind and metadata of embedded resources decoded as in Go."""
     if node is None or node.constraints is None or not _contains_embedded(node):
         return value
@@ -135,7 +141,7 @@ def _coerce(node: Node | None, value: Any, path: str, unknown: list[str], *, roo
         changed = dict(value)
         for key, inner in value.items():
             field_path = f"{path}.{key}" if path else key
-            if node.embedded and not root:
+            if node.embedded and not is_root:
                 if key == "metadata":
                     try:
                         changed[key], extra = _decode_object_meta(inner, field_path)

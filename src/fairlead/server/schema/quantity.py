@@ -36,10 +36,10 @@ def parse(text: str) -> tuple[Decimal, str]:
 
 
 @lru_cache(maxsize=4096)
-def canonicalize(text: str, *, milli: bool = False) -> str:
-    """Return a quantity in canonical form. `milli` rounds it up to thousandths. Raises QuantityError."""
+def canonicalize(text: str, *, is_milli: bool = False) -> str:
+    """Return a quantity in canonical form. `is_milli` rounds it up to thousandths. Raises QuantityError."""
     value, form = parse(text)
-    if milli and _count_decimals(value) > 3 and _EXACT.remainder(value, _MILLI):
+    if is_milli and _count_decimals(value) > 3 and _EXACT.remainder(value, _MILLI):
         return format_quantity(value.quantize(_MILLI, ROUND_UP, _EXACT), form)
     return text if _is_canonical(text) else format_quantity(value, form)
 
@@ -51,11 +51,11 @@ def _is_canonical(text: str) -> bool:
     digits = integer_digits.lstrip("0") + fraction
     if suffix in _BINARY:
         exponent = 10 * _BINARY[suffix]
-        short = 15 - len(digits) - int(exponent * 3 / 10) - 1 >= 0
-        return not fraction and "." not in text and short and bool(int(digits or 0) & 7)
+        is_short = 15 - len(digits) - int(exponent * 3 / 10) - 1 >= 0
+        return not fraction and "." not in text and is_short and bool(int(digits or 0) & 7)
     scale = (_DECIMAL[suffix] if suffix in _DECIMAL else _parse_exponent(suffix)) - len(fraction)
-    fits = len(digits) <= 18 and scale >= -9 and scale % 3 == 0
-    return fits and digits[:1] not in ("", "0") and not digits.endswith("000")
+    is_in_range = len(digits) <= 18 and scale >= -9 and scale % 3 == 0
+    return is_in_range and digits[:1] not in ("", "0") and not digits.endswith("000")
 
 
 def _count_decimals(value: Decimal) -> int:

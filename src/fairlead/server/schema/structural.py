@@ -119,20 +119,20 @@ def _build_node(schema: dict[str, Any], every_format: bool = False) -> Node:
     additional = schema.get("additionalProperties")
     values = _build_node(additional, every_format) if isinstance(additional, dict) else ANYTHING if additional else None
     items = schema.get("items")
-    embedded = bool(schema.get("x-kubernetes-embedded-resource"))
+    is_embedded = bool(schema.get("x-kubernetes-embedded-resource"))
     list_type: ListType = schema.get("x-kubernetes-list-type") or "atomic"
-    int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
+    is_int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
     return Node(
-        "" if int_or_string else schema.get("type") or "",
-        fields={**properties, **_build_type_meta()} if embedded else properties,
+        "" if is_int_or_string else schema.get("type") or "",
+        fields={**properties, **_build_type_meta()} if is_embedded else properties,
         values=values,
         items=_build_node(items, every_format) if isinstance(items, dict) else None,
         map_type="atomic" if schema.get("x-kubernetes-map-type") == "atomic" else "granular",
         list_type=list_type,
         keys=tuple(schema.get("x-kubernetes-list-map-keys") or ()),
         preserve=bool(schema.get("x-kubernetes-preserve-unknown-fields")),
-        int_or_string=int_or_string,
-        embedded=embedded,
+        int_or_string=is_int_or_string,
+        embedded=is_embedded,
         nullable=bool(schema.get("nullable")),
         format=schema.get("format") or "",
         default=MISSING if schema.get("default") is None else schema["default"],

@@ -15,12 +15,12 @@ _UNITS: Final = {
 
 
 @lru_cache(maxsize=4096)
-def normalize_time(text: str, *, micro: bool = False) -> str:
+def normalize_time(text: str, *, is_micro: bool = False) -> str:
     """Return an RFC 3339 time in UTC with whole seconds (or microseconds). Raises ValueError with Go's message."""
     match = _TIME.fullmatch(text)
-    layout = _MICRO_LAYOUT if micro else _LAYOUT
-    if match is None or (micro and len(match[7] or "") != 7):
-        raise ValueError(_find_parse_error(text, layout, micro))
+    layout = _MICRO_LAYOUT if is_micro else _LAYOUT
+    if match is None or (is_micro and len(match[7] or "") != 7):
+        raise ValueError(_find_parse_error(text, layout, is_micro))
     year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
     zone = match[8]
     offset = UTC if zone == "Z" else timezone((1 if zone[0] == "+" else -1) * _parse_zone_offset(zone))
@@ -31,7 +31,7 @@ def normalize_time(text: str, *, micro: bool = False) -> str:
         part = "second" if part == "day" and second > 59 else part
         raise ValueError(f'parsing time "{text}": {part} out of range') from None
     seconds = moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0")
-    return f"{seconds}.{match[7][1:7].ljust(6, '0')}Z" if micro else seconds + "Z"
+    return f"{seconds}.{match[7][1:7].ljust(6, '0')}Z" if is_micro else seconds + "Z"
 
 
 def normalize_duration(text: str) -> str:
@@ -97,7 +97,7 @@ def _parse_zone_offset(zone: str) -> timedelta:
     return timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
 
 
-def _find_parse_error(text: str, layout: str, micro: bool) -> str:
+def _find_parse_error(text: str, layout: str, is_micro: bool) -> str:
     """Return Go's error message: a part is out of range, or the rest of the text does not match the layout."""
     pieces = [(r"\d{4}", "2006", "", 0), ("-", "-", "", 0), (r"\d\d", "01", "month", 12), ("-", "-", "", 0),
               (r"\d\d", "02", "", 0), ("T", "T", "", 0), (r"\d\d", "15", "hour", 23), (":", ":", "", 0),
@@ -110,8 +110,8 @@ def _find_parse_error(text: str, layout: str, micro: bool) -> str:
         if unit and (int(match[0]) > maximum or (unit == "month" and match[0] == "00")):
             return f"{prefix}: {unit} out of range"
         at = match.end()
-    fraction = re.compile(r"[.,]\d{6}" if micro else r"[.,]\d+", re.ASCII).match(text, at)
-    if micro and fraction is None:
+    fraction = re.compile(r"[.,]\d{6}" if is_micro else r"[.,]\d+", re.ASCII).match(text, at)
+    if is_micro and fraction is None:
         return f'{prefix} as "{layout}": cannot parse "{text[at:]}" as ".000000"'
     at = fraction.end() if fraction else at
     zone = re.compile(r"Z|[+-]\d\d:\d\d", re.ASCII).match(text, at)

@@ -44,19 +44,19 @@ def validate(
     obj: dict[str, Any],
     old: dict[str, Any] | None = None,
     *,
-    status_only: bool = False,
-    by_schema: bool = True,
+    checks_status_only: bool = False,
+    checks_schema: bool = True,
     warn: Callable[[str], None] | None = None,
 ) -> list[FieldError]:
     """Return the validation errors of a custom resource: its schema, embedded resources, list types and CEL rules.
 
-    `status_only` validates only the status by the schema, for a write of /status. If a CEL rule fails on an unchanged
-    value, `warn` is called and no error is returned. Without `by_schema` the schema is not checked, as for an object
-    that names another kind.
+    With `checks_status_only` the schema validates only the status, for a write of /status. If a CEL rule fails on an
+    unchanged value, `warn` is called and no error is returned. Without `checks_schema` the schema is not checked, as
+    for an object that names another kind.
     """
-    if not by_schema:
+    if not checks_schema:
         errors = []
-    elif not status_only:
+    elif not checks_status_only:
         errors = validate_by_schema(node, obj, old)
     else:
         status, old_status = obj.get("status"), (old or {}).get("status")
@@ -65,7 +65,7 @@ def validate(
             errors = validate_by_schema(node.constraints.properties["status"], status, old_status, under="status")
         else:
             errors = []
-    if not status_only:
+    if not checks_status_only:
         errors += validate_embedded_resources(node, obj)
     duplicates = validate_list_types(node, obj)
     if duplicates and (old is None or not validate_list_types(node, old)):
@@ -86,7 +86,7 @@ def validate(
 def validate_by_schema(node: Node, obj: Any, old: Any = None, under: str = "") -> list[FieldError]:
     """Return the errors by the schema alone. `under` is the path of `obj` if it is a part of an object."""
     errors: list[_Error] = []
-    _check(node, obj, "", errors, MISSING if old is None else old, root=True)
+    _check(node, obj, "", errors, MISSING if old is None else old, is_root=True)
     result = []
     for error in dict.fromkeys(errors) if len(errors) > 1 else errors:
         field = under or _NIL
@@ -97,16 +97,16 @@ def validate_by_schema(node: Node, obj: Any, old: Any = None, under: str = "") -
     return result
 
 
-def _check(node: Node, value: Any, path: str, errors: list[_Error], old: Any, *, root: bool = False) -> int:
+def _check(node: Node, value: Any, path: str, errors: list[_Error], old: Any, *, is_root: bool = False) -> int:
     """Append the errors of a value to `errors` unless the value is unchanged. Return how many checks passed."""
     start = len(errors)
-    matched = _run_checks(node, value, path, errors, old, root)
-    if len(errors) > start and old is not MISSING and not root and is_unchanged(node, old, value):
+    matched = _run_checks(node, value, path, errors, old, is_root)
+    if len(errors) > start and old is not MISSING and not is_root and is_unchanged(node, old, value):
         del errors[start:]
     return matched
 
 
-def _run_checks(node: Node, value: Any, path: str, errors: list[_Error], old: Any, root: bool) -> int:
+def _run_checks(node: Node, value: Any, path: str, errors: list[_Error], old: Any, is_root: bool) -> int:
     constraints: Constraints = node.constraints
     if value is None:
         matched = 1
@@ -137,20 +137,20 @@ def _run_checks(node: Node, value: Any, path: str, errors: list[_Error], old: An
     if constraints.enum and not any(_equals_enum_value(value, allowed) for allowed in constraints.enum):
         errors.append(_build_enum_error(constraints, path, value))
     if kind is dict:
-        matched += 1 + _check_object(node, constraints, value, path, errors, old, root)
+        matched += 1 + _check_object(node, constraints, value, path, errors, old, is_root)
     return matched
 
 
 def _check_type(constraints: Constraints, value: Any, path: str, errors: list[_Error]) -> int:
-    too_large = type(value) is int and not -(2**63) <= value < 2**63
-    kind, form = _KINDS[float if too_large else type(value)]
+    is_too_large = type(value) is int and not -(2**63) <= value < 2**63
+    kind, form = _KINDS[float if is_too_large else type(value)]
     is_whole_number = kind == "number" and "integer" in constraints.types and _is_json_integer(value)
     fits = kind in constraints.types or is_whole_number or (kind == "integer" and "number" in constraints.types)
-    stringlike = kind in ("string", "array")
-    if not stringlike and constraints.format and not fits and form != constraints.format:
+    is_stringlike = kind in ("string", "array")
+    if not is_stringlike and constraints.format and not fits and form != constraints.format:
         errors.append(_build_type_error(path, constraints.format, form))
         return 0
-    if constraints.format and stringlike and not ("number" in constraints.types or "integer" in constraints.types):
+    if constraints.format and is_stringlike and not ("number" in constraints.types or "integer" in constraints.types):
         return 1
     if not fits:
         errors.append(_build_type_error(path, ",".join(constraints.types), kind))
@@ -258,16 +258,16 @@ def _is_in_range(value: float, kind: str, form: str, number_kind: str, path: str
     """Return whether a number fits the type and format. Append an error if it does not."""
     if kind == "integer":
         limit = 2**31 if form == "int32" else 2**63
-        fits = float(value).is_integer() and -limit <= value < limit
-        fits = fits and not (type(value) is float and value == -(2**63))
+        is_within_limits = float(value).is_integer() and -limit <= value < limit
+        is_within_limits = is_within_limits and not (type(value) is float and value == -(2**63))
     elif form == "float":
-        fits = abs(value) <= 3.4028235677973366e38
+        is_within_limits = abs(value) <= 3.4028235677973366e38
     else:
-        fits = True
-    if not fits:
+        is_within_limits = True
+    if not is_within_limits:
         format_text = f"with format {form}" if form else "(default format)"
         errors.append(_build_error_without_path(f"{number_kind} value must be of type {kind} {format_text} in {path}"))
-    return fits
+    return is_within_limits
 
 
 def _check_list(
@@ -288,7 +288,13 @@ def _check_list(
 
 
 def _check_object(
-    node: Node, constraints: Constraints, value: dict[str, Any], path: str, errors: list[_Error], old: Any, root: bool
+    node: Node,
+    constraints: Constraints,
+    value: dict[str, Any],
+    path: str,
+    errors: list[_Error],
+    old: Any,
+    is_root: bool,
 ) -> int:
     matched, size = 0, len(value)
     if constraints.min_properties is not None and size < constraints.min_properties:
@@ -307,7 +313,7 @@ def _check_object(
                 matched += _check(node.values, inner, f"{path}.{key}", errors, old_values.get(key, MISSING))
     for key, child in properties.items():
         if key in value:
-            old_value = MISSING if root and key in ("kind", "apiVersion") else old_values.get(key, MISSING)
+            old_value = MISSING if is_root and key in ("kind", "apiVersion") else old_values.get(key, MISSING)
             matched += _check(child, value[key], f"{path}.{key}" if path else key, errors, old_value)
     for key in constraints.required:
         if key not in value:

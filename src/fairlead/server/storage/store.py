@@ -183,7 +183,7 @@ class ObjectTable:
         if self._waiters and self._waking is not self._waiters[0][1].get_loop():
             self._wake_waiters()
 
-    def restore(self, stored: Stored, *, deleted: bool) -> None:
+    def restore(self, stored: Stored, *, is_deleted: bool) -> None:
         """Apply a change that was loaded from disk. Call this method in the order of versions.
 
         A change after `compacted_version` is added to the history.
@@ -195,7 +195,7 @@ class ObjectTable:
             self._recent.add(stored)
             return
         previous = self.get(namespace, name)
-        kind: EventType = "DELETED" if deleted else "MODIFIED" if previous else "ADDED"
+        kind: EventType = "DELETED" if is_deleted else "MODIFIED" if previous else "ADDED"
         self.record(ChangeEvent(kind, stored, previous, namespace, name))
 
     def undo(self, event: ChangeEvent) -> None:
@@ -309,9 +309,9 @@ class Store:
         self._record(table, ChangeEvent("DELETED", stored, previous, namespace, name))
         return stored
 
-    def restore(self, table: ObjectTable, stored: Stored, *, deleted: bool) -> None:
+    def restore(self, table: ObjectTable, stored: Stored, *, is_deleted: bool) -> None:
         """Apply a change that was loaded from disk. Call this method in the order of versions."""
-        table.restore(stored, deleted=deleted)
+        table.restore(stored, is_deleted=is_deleted)
         self.version = max(self.version, stored.version)
 
     def undo(self, changes: list[RecordedChange], version: int) -> None:

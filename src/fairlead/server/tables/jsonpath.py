@@ -139,8 +139,8 @@ def _build_filter_step(text: str) -> Step:
         if not all(pair):
             return False
         (left_value, *more_left), (right_value, *more_right) = pair
-        comparable = type(left_value) is type(right_value) and not isinstance(left_value, dict | list)
-        if more_left or more_right or not comparable:
+        is_comparable = type(left_value) is type(right_value) and not isinstance(left_value, dict | list)
+        if more_left or more_right or not is_comparable:
             raise PathError("the values cannot be compared")
         return test(left_value, right_value)
 
@@ -160,9 +160,9 @@ def _parse_operand(text: str) -> Callable[[Any], list[Any]]:
     match = _LITERAL.fullmatch(text)
     if match is None:
         raise PathError(f"cannot read {text!r}")
-    literal: Any = next((match[name] for name in ("one", "two") if match[name] is not None), None)
+    is_literal: Any = next((match[name] for name in ("one", "two") if match[name] is not None), None)
     if match["truth"]:
-        literal = match["truth"] == "true"
+        is_literal = match["truth"] == "true"
     elif match["number"]:
-        literal = float(match["number"]) if "." in match["number"] else int(match["number"])
-    return lambda item: [literal]
+        is_literal = float(match["number"]) if "." in match["number"] else int(match["number"])
+    return lambda item: [is_literal]

@@ -42,7 +42,7 @@ def review_access(server: "Server", request: Request, route: Route) -> Response:
 
 def review_own_rules(server: "Server", request: Request, route: Route) -> Response:
     """Return the response to a SelfSubjectRulesReview."""
-    write, obj = virtual_resources.decode(server, request, route, route.resource, tracked=False)
+    write, obj = virtual_resources.decode(server, request, route, route.resource, is_tracked=False)
     namespace = (obj.get("spec") or {}).get("namespace")
     if not namespace:
         raise bad_request("no namespace on request")

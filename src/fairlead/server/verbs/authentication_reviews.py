@@ -45,7 +45,7 @@ def review_token(server: "Server", request: Request, route: Route) -> Response:
 
 def review_self(server: "Server", request: Request, route: Route) -> Response:
     """Return the response to a SelfSubjectReview: the user of the request."""
-    write, obj = virtual_resources.decode(server, request, route, route.resource, tracked=False)
+    write, obj = virtual_resources.decode(server, request, route, route.resource, is_tracked=False)
     metadata = {"creationTimestamp": server.now}
     return virtual_resources.respond(
         write, {**obj, "metadata": metadata, "status": {"userInfo": request.user.to_user_info()}}
@@ -54,7 +54,7 @@ def review_self(server: "Server", request: Request, route: Route) -> Response:
 
 def request_token(server: "Server", request: Request, route: Route) -> Response:
     """Return the response to a TokenRequest, a POST to the /token subresource of a ServiceAccount: a new token."""
-    write, obj = virtual_resources.decode(server, request, route, _build_token_request_resource(), complete=False)
+    write, obj = virtual_resources.decode(server, request, route, _build_token_request_resource(), is_complete=False)
     metadata, spec = obj.get("metadata") or {}, obj.get("spec") or {}
     for key, expected in (("name", route.name), ("namespace", route.namespace)):
         if metadata.get(key) and metadata[key] != expected:

@@ -22,7 +22,7 @@ ALPHANUMS = "bcdfghjklmnpqrstvwxz2456789"  # of generated names: without vowels,
 
 def create(server: "Server", request: Request, route: Route) -> Response:
     """Store the object in the body and return the 201 response."""
-    representation = negotiation.negotiate(request, route.resource, listing=False)
+    representation = negotiation.negotiate(request, route.resource, is_list=False)
     options = write_options(request, "CreateOptions")
     write = Write(server, request, route.resource, route.namespace, "", route.subresource, options)
     return representation.object_response(201, create_object(write, decoding.decode_body(write)), request.warnings)
@@ -71,7 +71,7 @@ def _draw_suffix(write: Write) -> str:
     return "".join(write.server.world.random.choice(ALPHANUMS) for _ in range(5))
 
 
-def commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Stored:
+def commit_create(write: Write, obj: Object, *, is_by_update: bool = False) -> Stored:
     resource = write.resource
     if resource.has_generation:
         obj["metadata"]["generation"] = 1
@@ -92,13 +92,13 @@ def commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Stor
     if errors := validation.validate_create(resource, commit.restore_empty_values(resource, obj, with_empty_values)):
         raise invalid(resource, obj, errors)
     # The kind's rules for names are stricter than the generic ones, but not its rules for prefixes.
-    if "generateName" in new_metadata and (errors := metadata.validate(new_metadata, resource, generic=True)):
+    if "generateName" in new_metadata and (errors := metadata.validate(new_metadata, resource, is_generic=True)):
         raise invalid(resource, obj, errors)
     for warning in validation.find_warnings(resource, obj, None):
         write.request.warn(warning)
     write.server.admission.validate(write.admission_attributes(obj, None))
     if not write.options.dry_run:
-        _remove_resource_version(new_metadata, by_update=by_update)
+        _remove_resource_version(new_metadata, is_by_update=is_by_update)
     live = write.table.get(new_metadata.get("namespace", ""), name)
     if live is not None:
         if new_metadata.get("generateName") or not live.object["metadata"].get("deletionTimestamp"):
@@ -110,8 +110,8 @@ def commit_create(write: Write, obj: Object, *, by_update: bool = False) -> Stor
     return commit.put(write, obj, None)
 
 
-def _remove_resource_version(new_metadata: Object, *, by_update: bool) -> None:
+def _remove_resource_version(new_metadata: Object, *, is_by_update: bool) -> None:
     """Remove the resourceVersion of a new object. Raises 500 if a create sets a valid resourceVersion."""
     text = new_metadata.pop("resourceVersion", "")
-    if text and not by_update and not metadata.resource_version_error(text) and int(text):
+    if text and not is_by_update and not metadata.resource_version_error(text) and int(text):
         raise unclassified("resourceVersion should not be set on objects to be created")

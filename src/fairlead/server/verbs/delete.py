@@ -108,7 +108,7 @@ def _validate_options(fields: dict[str, Any]) -> list[FieldError]:
 def delete(server: "Server", request: Request, route: Route) -> Response:
     """Delete the object of the route and return the response."""
     resource = route.resource
-    representation = negotiation.negotiate(request, resource, listing=False)
+    representation = negotiation.negotiate(request, resource, is_list=False)
     options = read_options(request)
     _warn_about_job_pods(request, resource, options)
     namespace = route.namespace if resource.namespaced else ""
@@ -153,11 +153,11 @@ def delete_object(
     """
     _check_preconditions(resource, stored, options)
     metadata = dict(stored.object["metadata"])
-    graceful = pending = False
+    is_graceful = is_pending = False
     grace = deletion_rules.grace_period(resource, stored.object, options.grace)
     if grace is not None:
-        graceful, pending = _begin_graceful(server, metadata, grace, options.grace)
-    if pending:
+        is_graceful, is_pending = _begin_graceful(server, metadata, grace, options.grace)
+    if is_pending:
         return stored, False
     if admit is not None:
         admit(stored)
@@ -176,14 +176,14 @@ def delete_object(
     finalizers = _compute_finalizers(server, resource, metadata.get("finalizers") or [], options)
     if finalizers:
         metadata["finalizers"] = finalizers
-    elif metadata.pop("finalizers", None) and not graceful:
+    elif metadata.pop("finalizers", None) and not is_graceful:
         if options.dry_run:
             return _build_type_only_object(resource), False
         if options.version:
             raise _build_lost_precondition_error(resource, stored)
-    if finalizers and not graceful:
+    if finalizers and not is_graceful:
         _mark_deleted(server, metadata)
-    if finalizers or graceful:
+    if finalizers or is_graceful:
         # Like every write through another version than the storage version, this loses the fields unknown to that one.
         returned_object = versions.view(resource, stored).object if resource.custom else stored.object
         changed = versions.stored_form(resource, {**returned_object, "metadata": metadata})
@@ -201,7 +201,7 @@ def delete_object(
         stored = marked
     if not options.dry_run:
         removed = server.store.delete(table, stored)
-        server.after_write(resource, stored, removed, deleted=True)
+        server.after_write(resource, stored, removed, is_deleted=True)
         return removed, True
     return stored, True
 
@@ -280,13 +280,13 @@ def _check_preconditions(resource: Resource, stored: Stored, options: DeleteOpti
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
             "The object might have been deleted and then recreated"
         )
-        raise conflict(resource, metadata["name"], message, by_kind=True)
+        raise conflict(resource, metadata["name"], message, names_kind=True)
     if options.version is not None and options.version != str(stored.version):
         message = (
             f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in record "
             f"({stored.version}). The object might have been modified"
         )
-        raise conflict(resource, metadata["name"], message, by_kind=True)
+        raise conflict(resource, metadata["name"], message, names_kind=True)
 
 
 def _begin_graceful(server: "Server", metadata: Object, grace: int, requested: int | None) -> tuple[bool, bool]:
@@ -327,31 +327,31 @@ def _compute_finalizers(
     server: "Server", resource: Resource, current_finalizers: list[str], options: DeleteOptions
 ) -> list[str]:
     """Return the finalizers of an object after a delete with these propagation options."""
-    orphan = foreground = False
+    is_orphaning = is_foreground = False
     if not deletion_rules.supports_propagation(resource):
         pass
     elif options.orphan is not None:
-        orphan = options.orphan
+        is_orphaning = options.orphan
     elif options.propagation is not None:
-        orphan, foreground = options.propagation == "Orphan", options.propagation == "Foreground"
+        is_orphaning, is_foreground = options.propagation == "Orphan", options.propagation == "Foreground"
     elif ORPHAN in current_finalizers:
-        orphan = True
+        is_orphaning = True
     elif FOREGROUND in current_finalizers:
-        foreground = True
+        is_foreground = True
     else:
-        orphan = deletion_rules.orphans_dependents_by_default(resource)
+        is_orphaning = deletion_rules.orphans_dependents_by_default(resource)
     result = [f for f in current_finalizers if f not in (ORPHAN, FOREGROUND)]
-    result += [ORPHAN] if orphan else []
-    result += [FOREGROUND] if foreground else []
+    result += [ORPHAN] if is_orphaning else []
+    result += [FOREGROUND] if is_foreground else []
     return current_finalizers if set(result) == set(current_finalizers) else result
 
 
 def delete_collection(server: "Server", request: Request, route: Route) -> Response:
     """Delete the objects that a list with the same query returns, and return that list."""
     resource = route.resource
-    representation = negotiation.negotiate(request, resource, listing=True)
+    representation = negotiation.negotiate(request, resource, is_list=True)
     options = read_options(request)
-    page = request.remember("page", lambda: lists.read_page(server, request, route, in_pages=True))
+    page = request.remember("page", lambda: lists.read_page(server, request, route, is_in_pages=True))
     _warn_about_job_pods(request, resource, options)
     table = server.table(resource)
     admit = partial(_admit_delete, server, request, route, options)

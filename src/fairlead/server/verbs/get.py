@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def get(server: "Server", request: Request, route: Route) -> Response:
     """Return the response with the object of the route."""
     resource = route.resource
-    representation = negotiation.negotiate(request, resource, listing=False)
+    representation = negotiation.negotiate(request, resource, is_list=False)
     version = read_version(server, request, request.first("resourceVersion"), reading="get")
     stored = server.table(resource).get_at(route.namespace if resource.namespaced else "", route.name, version)
     if stored is None:

@@ -83,12 +83,12 @@ def _check_label(key: str, value: str | None) -> str | None:
 
 def list_objects(server: "Server", request: Request, route: Route) -> Response:
     """Return the response to a list request."""
-    representation = negotiation.negotiate(request, route.resource, listing=True)
+    representation = negotiation.negotiate(request, route.resource, is_list=True)
     return representation.list_response(200, read_page(server, request, route), request.warnings)
 
 
-def read_page(server: "Server", request: Request, route: Route, *, in_pages: bool = False) -> Page:
-    """Return the page that a list request asks for. `in_pages`: read like a paginated list, even without a limit."""
+def read_page(server: "Server", request: Request, route: Route, *, is_in_pages: bool = False) -> Page:
+    """Return the page that a list request asks for. `is_in_pages`: read like a paginated list, even without a limit."""
     resource = route.resource
     limit = int64_option(request, "limit") or 0
     token = request.first("continue")
@@ -98,7 +98,7 @@ def read_page(server: "Server", request: Request, route: Route, *, in_pages: boo
     int64_option(request, "timeoutSeconds")
     _check_version_match(match, requested_version, token, "sendInitialEvents" in request.query)
     selected = parse_selection(server, request, route)
-    pages = limit > 0 or in_pages
+    pages = limit > 0 or is_in_pages
     if requested_version == "0":
         limit = 0  # a real server returns a list from its watch cache whole
     table = server.table(resource)
@@ -113,7 +113,7 @@ def read_page(server: "Server", request: Request, route: Route, *, in_pages: boo
             error.status["metadata"] = {"continue": _encode_token(ANY, start)}
             raise error
         _reject_future_version(version, server.store.version)
-    elif requested_version not in ("", "0") and (match == "Exact" or (not match and (limit > 0 or in_pages))):
+    elif requested_version not in ("", "0") and (match == "Exact" or (not match and (limit > 0 or is_in_pages))):
         version = parse_version(requested_version, "list")
         if version < table.compacted_version:
             raise expired("The resourceVersion for the provided list is too old.")
@@ -153,7 +153,7 @@ CONTINUE_EXPIRED = (
 def parse_version(text: str, reading: str) -> int:
     if text.isascii() and text.isdigit() and len(text) < 21 and int(text) < 2**64:
         return int(text)
-    problem = f"strconv.ParseUint: parsing {quote_go(text)}: {integer_syntax_error(text, signed=False)}"
+    problem = f"strconv.ParseUint: parsing {quote_go(text)}: {integer_syntax_error(text, is_signed=False)}"
     message = f"resourceVersion: Invalid value: {quote_go(text)}: {problem}"
     if reading == "list":
         raise bad_request(f"invalid resource version: {message}")
@@ -184,7 +184,7 @@ def version_too_large(version: int, current: int) -> StatusError:
     return status_error(504, "Timeout", f"Timeout: Too large resource version: {version}, current: {current}", details)
 
 
-def _check_version_match(match: str, version: str, token: str, initial: bool) -> None:
+def _check_version_match(match: str, version: str, token: str, is_initial: bool) -> None:
     field = "resourceVersionMatch"
     errors = []
     if match:
@@ -200,7 +200,7 @@ def _check_version_match(match: str, version: str, token: str, initial: bool) ->
             errors.append(
                 field_errors.forbidden(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
             )
-    if initial:
+    if is_initial:
         errors.append(field_errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     if errors:
         raise invalid_options("ListOptions", errors)

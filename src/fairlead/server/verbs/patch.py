@@ -51,9 +51,9 @@ def patch(server: "Server", request: Request, route: Route) -> Response:
     """Apply the patch in the body to the object of the route, and return the response."""
     resource = route.resource
     kind = parse_patch_type(request, resource)
-    representation = negotiation.negotiate(request, resource, listing=False)
+    representation = negotiation.negotiate(request, resource, is_list=False)
     bodies.check_size(request.body)
-    options = write_options(request, "PatchOptions", apply=kind == APPLY)
+    options = write_options(request, "PatchOptions", is_apply=kind == APPLY)
     write = Write(server, request, resource, route.namespace, route.name, route.subresource, options)
     if kind == APPLY:
         config, duplicates = decode_configuration(write)
@@ -61,7 +61,7 @@ def patch(server: "Server", request: Request, route: Route) -> Response:
             write,
             lambda live: evaluate_apply(write, live, config, duplicates),
             may_create=not write.subresource,
-            owned=True,
+            is_owned=True,
         )
     else:
         stored, created = update_object(write, lambda live: evaluate_patch(write, kind, live))

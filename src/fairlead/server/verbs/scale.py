@@ -47,7 +47,7 @@ def scale_resource() -> Resource:
 
 
 def get_scale(server: "Server", request: Request, route: Route) -> Response:
-    negotiation.negotiate(request, scale_resource(), listing=False)
+    negotiation.negotiate(request, scale_resource(), is_list=False)
     stored = _find_live(server, route)
     if stored is None:
         raise not_found(route.resource, route.name)
@@ -78,7 +78,7 @@ def put_scale(server: "Server", request: Request, route: Route) -> Response:
 def patch_scale(server: "Server", request: Request, route: Route) -> Response:
     kind = parse_patch_type(request, route.resource)
     bodies.check_size(request.body)
-    options = write_options(request, "PatchOptions", apply=kind == APPLY)
+    options = write_options(request, "PatchOptions", is_apply=kind == APPLY)
     write, inner = _create_writes(server, request, route, options)
 
     def change(live: Stored | None) -> Object:
@@ -93,11 +93,11 @@ def patch_scale(server: "Server", request: Request, route: Route) -> Response:
                 )
             new_scale = evaluate_apply(inner, scale, config, duplicates)
             spec, before = config.get("spec") or {}, scale.object.get("spec") or {}
-            zero = spec.get("replicas") == 0 and "replicas" not in before  # a Scale omits zero replicas
+            is_zero = spec.get("replicas") == 0 and "replicas" not in before  # a Scale omits zero replicas
             metadata = config.get("metadata") or {}
             version = metadata.get("resourceVersion") or ""
             differs = (
-                zero or version not in ("", str(live.version)) or new_scale.get("spec") != scale.object.get("spec")
+                is_zero or version not in ("", str(live.version)) or new_scale.get("spec") != scale.object.get("spec")
             )
             differs = differs or bool(metadata.get("namespace") and not route.resource.namespaced)
             if route.resource.custom and differs:
@@ -130,7 +130,7 @@ def _create_writes(server: "Server", request: Request, route: Route, options: An
 
 
 def _update_replicas(write: Write, change: ComputeUpdate, request: Request, uid: str = "") -> Response:
-    stored, _ = update_object(write, change, uid=uid, owned=True)
+    stored, _ = update_object(write, change, uid=uid, is_owned=True)
     return _respond(write.resource, stored, request)
 
 

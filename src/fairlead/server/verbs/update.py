@@ -51,7 +51,7 @@ _ETCD_PREFIXES = {  # resources whose etcd prefix is not their plural: precondit
 def update(server: "Server", request: Request, route: Route) -> Response:
     """Replace the object of the route by the object in the body, and return the response."""
     resource = route.resource
-    representation = negotiation.negotiate(request, resource, listing=False)
+    representation = negotiation.negotiate(request, resource, is_list=False)
     options = write_options(request, "UpdateOptions")
     write = Write(server, request, resource, route.namespace, route.name, route.subresource, options)
     obj = metadata.expect_namespace(decoding.decode_body(write), write)
@@ -73,11 +73,11 @@ def expect_name(obj: Object, name: str) -> Object:
 
 
 def update_object(
-    write: Write, compute: ComputeUpdate, *, uid: str = "", may_create: bool = False, owned: bool = False
+    write: Write, compute: ComputeUpdate, *, uid: str = "", may_create: bool = False, is_owned: bool = False
 ) -> tuple[Stored, bool]:
     """Change an object, or create it if the kind or `may_create` permits that. Return it, and whether it is new.
 
-    `compute` returns the new object for the live one. `uid` is a precondition on the live object. `owned`: `compute`
+    `compute` returns the new object for the live one. `uid` is a precondition on the live object. `is_owned`: `compute`
     has already set the managedFields.
     """
     resource, server = write.resource, write.server
@@ -100,11 +100,11 @@ def update_object(
         require_create_access(write)
         obj = metadata.expect_namespace(obj, write)
         expect_established(write, obj)
-        if not owned:
+        if not is_owned:
             obj = server.field_tracker.track_create(write, obj)
-        return commit_create(write, set_system_metadata(admit_create(write, obj), write), by_update=True), True
+        return commit_create(write, set_system_metadata(admit_create(write, obj), write), is_by_update=True), True
     lacks_api_version = resource.custom and not obj.get("apiVersion")
-    if not owned and not lacks_api_version:
+    if not is_owned and not lacks_api_version:
         obj = server.field_tracker.track_update(write, live, obj)
     if write.shown_as is None:
         obj = server.admission.admit(write.admission_attributes(obj, live.object))
@@ -148,7 +148,7 @@ def _commit_update(write: Write, obj: Object, live: Stored) -> Stored:
     if _lost_last_finalizer(obj["metadata"], old["metadata"]) and can_be_removed(resource, obj):
         if not write.options.dry_run:
             deleted = server.store.delete(write.table, stored)
-            server.after_write(resource, live, deleted, deleted=True)
+            server.after_write(resource, live, deleted, is_deleted=True)
         return Stored(
             _restore_merged_metadata(write, empty_values.restore_nulls(obj, with_empty_values)), live.version, resource
         )

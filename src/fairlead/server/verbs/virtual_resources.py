@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 def decode(
-    server: "Server", request: Request, route: Route, resource: Resource, *, tracked: bool = True, complete: bool = True
+    server: "Server", request: Request, route: Route, resource: Resource, *, is_tracked: bool = True, is_complete: bool = True
 ) -> tuple[Write, Object]:
-    """Return the write of a create, and the object in its body. `tracked`: the object gets managedFields.
+    """Return the write of a create, and the object in its body. `is_tracked`: the object gets managedFields.
 
-    `complete`: nothing will be added before the object is validated by admission. Raises StatusError.
+    `is_complete`: nothing will be added before the object is validated by admission. Raises StatusError.
     """
     options = write_options(request, "CreateOptions")
     write = Write(server, request, resource, route.namespace, route.name, route.subresource, options)
     obj = metadata.expect_namespace(decoding.decode_body(write), write)
-    obj = server.field_tracker.track_create(write, obj) if tracked else obj
+    obj = server.field_tracker.track_create(write, obj) if is_tracked else obj
     obj = server.admission.admit(admission_attributes(write, route, obj))
-    if complete:
+    if is_complete:
         server.admission.validate(admission_attributes(write, route, obj))
     return write, obj
 
@@ -54,6 +54,6 @@ def admission_attributes(write: Write, route: Route, obj: Object) -> AdmissionAt
 
 def respond(write: Write, obj: Object) -> Response:
     """Return the 201 response with the object, to which the caller has added a status."""
-    representation = negotiation.negotiate(write.request, write.resource, listing=False)
+    representation = negotiation.negotiate(write.request, write.resource, is_list=False)
     response_object = codec.decode(write.resource.schema, obj).object
     return representation.object_response(201, Stored(response_object, 0, write.resource), write.request.warnings)

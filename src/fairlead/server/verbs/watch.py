@@ -179,7 +179,7 @@ def watch(server: "Server", request: Request, route: Route) -> StreamingResponse
     resource = route.resource
     if "as=PartialObjectMetadataList" in request.headers.get("accept", ""):
         return StreamingResponse(_yield_chunk(b""))  # an event cannot be represented as a list
-    representation = negotiation.negotiate(request, resource, listing=False, streaming=True)
+    representation = negotiation.negotiate(request, resource, is_list=False, is_stream=True)
     int64_option(request, "limit")
     lists.parse_selectors(request)
     requested = request.first("resourceVersion")
@@ -191,10 +191,10 @@ def watch(server: "Server", request: Request, route: Route) -> StreamingResponse
     selection = lists.parse_selection(server, request, route)
     if removed := server.definitions.find_removed_version(resource):
         raise versions.build_unreadable_list_error(resource, removed)
-    from_start = requested in ("", "0")
-    version = server.store.version if from_start else lists.parse_version(requested, "watch")
-    initial = send_initial or (from_start and not has_initial_events)
-    announce = bookmarks and (send_initial or (from_start and not has_initial_events))
+    is_from_start = requested in ("", "0")
+    version = server.store.version if is_from_start else lists.parse_version(requested, "watch")
+    initial = send_initial or (is_from_start and not has_initial_events)
+    announce = bookmarks and (send_initial or (is_from_start and not has_initial_events))
     table = server.table(resource)
     timeout = int64_option(request, "timeoutSeconds") or server.world.random.randint(MIN_TIMEOUT, 2 * MIN_TIMEOUT)
     new_watch = Watch(

@@ -62,8 +62,8 @@ class ChangeDetection:
         if not write.resource.custom:
             return
         self.merged_metadata = merged
-        stored_as_merged = write.resource.storage is None and not write.subresource
-        if stored_as_merged and not merged.keys() - _SET_BY_SERVER <= decoded["metadata"].keys():
+        is_stored_as_merged = write.resource.storage is None and not write.subresource
+        if is_stored_as_merged and not merged.keys() - _SET_BY_SERVER <= decoded["metadata"].keys():
             self.bytes_differ = True
 
     def note_pruned(self, before: Object, pruned: Object) -> None:

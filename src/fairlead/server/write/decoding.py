@@ -51,7 +51,7 @@ def decode_patched(write: "Write", value: Any, duplicates: list[str], format_doc
         raise _build_invalid_patch_error(format_document(value), "couldn't get version/kind; json parse error")
     problem = bodies.type_meta_error(value)
     if not problem and not resource.custom:
-        problem = bodies.kind_mismatch(value, resource, patched=True)
+        problem = bodies.kind_mismatch(value, resource, is_patched=True)
     if problem:
         raise _build_invalid_patch_error(format_document(value), problem)
     if resource.custom:

@@ -47,14 +47,14 @@ def reject_escalation(write: "Write", obj: Object, old: Object | None) -> None:
         return
     if old is not None and _is_gc_change(obj, old):
         return
-    roles = plural in ("roles", "clusterroles")
-    reference = {"kind": "", "name": write.name} if roles else obj.get("roleRef") or {}
-    bound = plural if roles else "roles" if reference.get("kind") == "Role" else "clusterroles"
-    verb = "escalate" if roles else "bind"
+    are_roles = plural in ("roles", "clusterroles")
+    reference = {"kind": "", "name": write.name} if are_roles else obj.get("roleRef") or {}
+    bound = plural if are_roles else "roles" if reference.get("kind") == "Role" else "clusterroles"
+    verb = "escalate" if are_roles else "bind"
     attributes = Attributes(user, verb, GROUP, "*", bound, "", write.namespace, reference.get("name") or "")
     if authorizer.decide(attributes).allowed:
         return
-    if roles:
+    if are_roles:
         granted: list[Rule] = obj.get("rules") or []
     else:
         try:

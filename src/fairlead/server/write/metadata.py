@@ -48,14 +48,14 @@ def name_validator(resource: Resource) -> NameValidator:
     return names.subdomain
 
 
-def validate(metadata: Metadata, resource: Resource, *, generic: bool = False) -> list[FieldError]:
+def validate(metadata: Metadata, resource: Resource, *, is_generic: bool = False) -> list[FieldError]:
     """Return the errors in an object's metadata.
 
-    `generic` selects the validation that is common to all kinds: names need only be valid path segments.
+    `is_generic` selects the validation that is common to all kinds: names need only be valid path segments.
     """
-    validate_name = names.path_segment if generic else name_validator(resource)
+    validate_name = names.path_segment if is_generic else name_validator(resource)
     errors = validate_metadata(metadata, validate_name, namespaced=resource.namespaced)
-    if not generic:
+    if not is_generic:
         errors += validate_standard_finalizers(metadata, resource)
     return errors
 

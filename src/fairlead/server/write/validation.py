@@ -26,7 +26,7 @@ _GO_TYPES = {
 def validate_create(resource: Resource, obj: Object) -> list[FieldError]:
     """Return the validation errors of a new object."""
     if resource.custom and (errors := _validate_type_meta(resource, obj)):
-        return errors + schema_validation.validate(resource.schema, obj, by_schema=False)
+        return errors + schema_validation.validate(resource.schema, obj, checks_schema=False)
     errors = metadata.validate(obj["metadata"], resource)
     if resource.custom:
         errors += schema_validation.validate(resource.schema, obj) + _validate_replicas(resource, obj)
@@ -42,16 +42,16 @@ def validate_update(
     """
     is_status = subresource == "status"
     update_errors = metadata_validation.validate_update(obj["metadata"], old["metadata"])
-    errors = metadata.validate(obj["metadata"], resource, generic=True) + update_errors
+    errors = metadata.validate(obj["metadata"], resource, is_generic=True) + update_errors
     if resource.custom and (type_errors := _validate_type_meta(resource, obj)):
         schema_errors = schema_validation.validate(
-            resource.schema, obj, old, status_only=is_status, by_schema=False, warn=warn
+            resource.schema, obj, old, checks_status_only=is_status, checks_schema=False, warn=warn
         )
         return errors + type_errors + schema_errors
     if resource.custom:
         errors += update_errors
-        errors += schema_validation.validate(resource.schema, obj, old, status_only=is_status, warn=warn)
-        return errors + _validate_replicas(resource, obj, status_only=is_status)
+        errors += schema_validation.validate(resource.schema, obj, old, checks_status_only=is_status, warn=warn)
+        return errors + _validate_replicas(resource, obj, checks_status_only=is_status)
     repetition = resource.status_metadata_repetition if is_status else resource.metadata_repetition
     errors += _repeat_metadata_errors(repetition, update_errors, obj["metadata"], resource)
     validate = resource.validate_status if is_status else resource.validate
@@ -75,10 +75,10 @@ def _validate_type_meta(resource: Resource, obj: Object) -> list[FieldError]:
     ]
 
 
-def _validate_replicas(resource: Resource, obj: Object, *, status_only: bool = False) -> list[FieldError]:
+def _validate_replicas(resource: Resource, obj: Object, *, checks_status_only: bool = False) -> list[FieldError]:
     """Return the errors in the /scale replicas of a custom resource: negative, too large or not an integer."""
     errors: list[FieldError] = []
-    keys = ("statusReplicasPath",) if status_only else ("specReplicasPath", "statusReplicasPath")
+    keys = ("statusReplicasPath",) if checks_status_only else ("specReplicasPath", "statusReplicasPath")
     for key in keys if resource.scale else ():
         path = resource.scale[key]
         value, error = _get_integer(obj, path.removeprefix(".").split("."))

@@ -180,8 +180,8 @@ class DemoRun:
     def reconcile_recorder(self, actor: str = "operator") -> Callable[[str, bool], None]:
         """Return a function for old operators to call after each reconcile, with the object's name and `failed`."""
 
-        def record(name: str, failed: bool) -> None:
-            ref, outcome = ObjectRef("", None, name), "error" if failed else "success"
+        def record(name: str, has_failed: bool) -> None:
+            ref, outcome = ObjectRef("", None, name), "error" if has_failed else "success"
             self.records.append(Record(ENDED, self.now, actor, "reconcile", ref, outcome=outcome))
 
         return record
@@ -200,16 +200,16 @@ class DemoRun:
         record = self.reconcile_recorder(actor)
 
         async def reconcile_and_record(obj: fl.Object, ctx: fl.Context) -> Any:
-            failed = True
+            has_failed = True
             try:
                 result = await reconcile(obj, ctx)
-                failed = False
+                has_failed = False
                 return result
             except fl.Wait:
-                failed = False
+                has_failed = False
                 raise
             finally:
-                record(obj.name, failed)
+                record(obj.name, has_failed)
 
         return reconcile_and_record
 

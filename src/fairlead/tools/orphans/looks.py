@@ -51,15 +51,15 @@ class Look:
 
 async def look_by_lists(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence) -> Look:
     """Read many parents with lists. The number of requests depends on kinds and pages, not on the parents."""
-    return await _look(cluster, parents, evidence, by_lists=True)
+    return await _look(cluster, parents, evidence, uses_lists=True)
 
 
 async def look_by_gets(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence) -> Look:
     """Read a few parents with one GET each."""
-    return await _look(cluster, parents, evidence, by_lists=False)
+    return await _look(cluster, parents, evidence, uses_lists=False)
 
 
-async def _look(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence, *, by_lists: bool) -> Look:
+async def _look(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence, *, uses_lists: bool) -> Look:
     look = Look(evidence.now())
     parents_by_kind: ParentsByKind = {}
     for parent in parents:
@@ -80,7 +80,7 @@ async def _look(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence,
             look.doubts |= dict.fromkeys(parents_of_kind - addressable, "its namespace is missing")
             try:
                 existing_names = await (
-                    _list_names(cluster.client, kind) if by_lists else _get_names(cluster.client, kind, addressable)
+                    _list_names(cluster.client, kind) if uses_lists else _get_names(cluster.client, kind, addressable)
                 )
             except (ApiError, OSError) as error:
                 message = str(error) or type(error).__name__

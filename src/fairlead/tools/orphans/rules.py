@@ -126,8 +126,8 @@ class OrphanRule:
     def candidate(self, obj: Object) -> Candidate | None:
         """Return the Candidate of an object that the rule selects, or None for any other object."""
         labels = obj.labels
-        selected = self.identity.cluster in labels and all(labels.get(k) == v for k, v in self.labels.items())
-        if not selected or not obj.name.startswith(self.name_prefix):
+        is_selected = self.identity.cluster in labels and all(labels.get(k) == v for k, v in self.labels.items())
+        if not is_selected or not obj.name.startswith(self.name_prefix):
             return None
         cluster, keep_reason, unreadable = "", "", ""
         parents: tuple[Parent, ...] = ()

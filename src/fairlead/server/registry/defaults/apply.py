@@ -76,12 +76,12 @@ def _has_defaults(node: Node, visited_types: frozenset[str] = frozenset()) -> bo
     if name:
         if name in visited_types:
             return False
-        result = _known.get(name)
-        if result is None:
-            result = any(_has_defaults(child, visited_types | {name}) for child in node.fields.values())
+        has_defaults = _known.get(name)
+        if has_defaults is None:
+            has_defaults = any(_has_defaults(child, visited_types | {name}) for child in node.fields.values())
             if not visited_types:
-                _known[name] = result
-        return result
+                _known[name] = has_defaults
+        return has_defaults
     return any(_has_defaults(child, visited_types) for child in (node.items, node.values) if child is not None)
 
 

@@ -307,7 +307,7 @@ _BEFORE_VOLUMES: Final = (
         inside(
             "valueFrom",
             inside("fieldRef", check_pod_field(IN_CONTAINERS)),
-            inside("resourceFieldRef", check_container_resource(by_name=False)),
+            inside("resourceFieldRef", check_container_resource(is_by_name=False)),
             inside("configMapKeyRef", *CONFIG_KEY),
             inside("secretKeyRef", *CONFIG_KEY),
             inside("fileKeyRef", *FILE_KEY),

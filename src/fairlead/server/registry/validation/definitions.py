@@ -195,7 +195,7 @@ def _check_schemas(spec: Scope) -> Errors:
         path = spec.path("validation.openAPIV3Schema") if is_shared else owner.path(_SCHEMA)
         if lookup(version, "subresources.status") is not None:
             yield from _check_root_keywords(schema, path)
-        yield from validate_crd_schema(schema, path, costs=(version.get("name"), schema) not in old)
+        yield from validate_crd_schema(schema, path, checks_costs=(version.get("name"), schema) not in old)
 
 
 def _check_root_keywords(schema: Object, path: str) -> Errors:

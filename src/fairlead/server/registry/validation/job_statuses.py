@@ -155,8 +155,8 @@ def _check_irreversible_changes(change: _Change) -> Errors:
     end, old_end = status.get("completionTime"), old.get("completionTime")
     if end is not None and old_end is not None and end != old_end:
         yield status.invalid("completionTime", IMMUTABLE)
-    runs = any(c.get("type") == "Suspended" and c.get("status") == "False" for c in status.items("conditions"))
-    resumes = "Suspended" in change.was_true and runs
+    is_running = any(c.get("type") == "Suspended" and c.get("status") == "False" for c in status.items("conditions"))
+    resumes = "Suspended" in change.was_true and is_running
     has_other_start = old.get("startTime") is not None and status.get("startTime") != old["startTime"]
     if has_other_start and not spec.get("suspend") and not resumes:
         yield status.invalid("startTime", f"{IMMUTABLE} for unsuspended job once set")

@@ -18,11 +18,11 @@ DEPRECATED: Final = {
 }
 
 
-def find_term_warnings(term: Object, path: str, *, check_values: bool) -> Iterator[str]:
-    """Yield the warnings about a node selector term. `check_values`: also warn about values that no label can have."""
+def find_term_warnings(term: Object, path: str, *, checks_values: bool) -> Iterator[str]:
+    """Yield the warnings about a node selector term. `checks_values`: also warn about values that no label can have."""
     for index, requirement in enumerate(term.get("matchExpressions") or ()):
         field, key = f"{path}.matchExpressions[{index}]", requirement.get("key") or ""
         if key in DEPRECATED:
             yield f"{field}.key: {key} is {DEPRECATED[key]}"
-        for position, value in enumerate(requirement.get("values") or () if check_values else ()):
+        for position, value in enumerate(requirement.get("values") or () if checks_values else ()):
             yield from (f"{field}.values[{position}]: {value} is invalid, {text}" for text in label_value(value))

@@ -81,9 +81,9 @@ def _warn_about_node_selection(spec: Scope) -> Iterator[str]:
             yield f"{spec.path(f'nodeSelector[{key}]')}: {DEPRECATED[key]}"
     affinity = spec.inside("affinity.nodeAffinity")
     for term in affinity.inside(f"required{_LATER}").each("nodeSelectorTerms"):
-        yield from find_term_warnings(term.value, term.path(), check_values=False)
+        yield from find_term_warnings(term.value, term.path(), checks_values=False)
     for term in affinity.each(f"preferred{_LATER}"):
-        yield from find_term_warnings(term.map("preference"), term.path("preference"), check_values=True)
+        yield from find_term_warnings(term.map("preference"), term.path("preference"), checks_values=True)
     for constraint in spec.each("topologySpreadConstraints"):
         key = constraint.text("topologyKey")
         if key in DEPRECATED:
@@ -148,8 +148,8 @@ def _warn_about_hidden_variables(container: Scope) -> Iterator[str]:
     for variable in container.each("env"):
         name, value = variable.text("name"), variable.text("value")
         reference = f"$({name})"
-        refers = not variable.get("valueFrom") and value != reference and reference in value
-        if name in seen_names and not refers:
+        is_reference = not variable.get("valueFrom") and value != reference and reference in value
+        if name in seen_names and not is_reference:
             message = f"hides previous definition of {quote_go(name)}, which may be dropped when using apply"
             yield f"{variable.path()}: {message}"
         seen_names.add(name)
@@ -201,6 +201,6 @@ def find_volume_warnings(new: Object, old: Object | None) -> list[str]:
     if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
         warnings.append(_RECYCLE_WARNING)
     for term in spec.inside("nodeAffinity.required").each("nodeSelectorTerms"):
-        warnings += find_term_warnings(term.value, term.path(), check_values=False)
+        warnings += find_term_warnings(term.value, term.path(), checks_values=False)
     sources = [text for text in _warn_about_old_sources(spec.value) if not text.startswith(("flocker", "quobyte"))]
     return warnings + [f"spec.{text}" for text in sources]

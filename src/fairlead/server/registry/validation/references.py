@@ -58,13 +58,13 @@ def _build_unknown_field_error(ref: Scope, name: str, message: str) -> FieldErro
     return ref.invalid("fieldPath", f"error converting fieldPath: {message}", name)
 
 
-def check_container_resource(*, by_name: bool) -> Rule:
-    """Return a rule for a resourceFieldRef. `by_name`: the reference must name a container."""
+def check_container_resource(*, is_by_name: bool) -> Rule:
+    """Return a rule for a resourceFieldRef. `is_by_name`: the reference must name a container."""
 
     def rule(ref: Scope) -> Errors:
         name, divisor = ref.text("resource"), ref.get("divisor") or "0"
         is_huge_pages = name.startswith(("requests.hugepages-", "limits.hugepages-"))
-        if by_name and not ref.get("containerName"):
+        if is_by_name and not ref.get("containerName"):
             yield ref.required("containerName")
         elif not name:
             yield ref.required("resource")

@@ -310,8 +310,8 @@ class field:  # noqa: N801 - the tables read as sentences: field("replicas").at_
 
         def rule(scope: Scope, key: str) -> Sequence[FieldError]:
             value = scope.get(key)
-            accepted = value in allowed or (value is None and not always)
-            return () if accepted else (scope.not_supported(key, allowed),)
+            is_accepted = value in allowed or (value is None and not always)
+            return () if is_accepted else (scope.not_supported(key, allowed),)
 
         return self._for_each(rule)
 

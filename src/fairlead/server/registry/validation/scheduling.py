@@ -36,8 +36,8 @@ def check_toleration(toleration: Scope) -> Errors:
         yield toleration.not_supported("effect", TAINT_EFFECTS)
 
 
-def _check_label_requirement(*, strict: bool) -> Rule:
-    """Return a rule for a requirement on node labels. `strict`: reject values that no label can have."""
+def _check_label_requirement(*, is_strict: bool) -> Rule:
+    """Return a rule for a requirement on node labels. `is_strict`: reject values that no label can have."""
 
     def rule(requirement: Scope) -> Errors:
         operator = requirement.get("operator")
@@ -49,7 +49,7 @@ def _check_label_requirement(*, strict: bool) -> Rule:
         else:
             yield requirement.invalid("operator", INVALID_OPERATOR, operator or "")
         yield from requirement.check("key", qualified_name, requirement.text("key"))
-        if strict:
+        if is_strict:
             yield from requirement.check_values("values", label_value)
 
     return rule
@@ -69,15 +69,15 @@ def _check_field_requirement(requirement: Scope) -> Errors:
         yield from requirement.check_values("values", dns_subdomain)
 
 
-def _check_node_selector_term(*, strict: bool) -> tuple[Rule, ...]:
-    return each("matchExpressions", _check_label_requirement(strict=strict)), each(
+def _check_node_selector_term(*, is_strict: bool) -> tuple[Rule, ...]:
+    return each("matchExpressions", _check_label_requirement(is_strict=is_strict)), each(
         "matchFields", _check_field_requirement
     )
 
 
 node_selector: Final = first_error(
     field("nodeSelectorTerms").required(detail="must have at least one node selector term"),
-    each("nodeSelectorTerms", *_check_node_selector_term(strict=True)),
+    each("nodeSelectorTerms", *_check_node_selector_term(is_strict=True)),
 )
 
 
@@ -128,7 +128,7 @@ affinity: Final = inside(
     inside(
         "nodeAffinity",
         inside(f"required{_LATER}", node_selector),
-        each(f"preferred{_LATER}", _WEIGHT, inside("preference", *_check_node_selector_term(strict=False))),
+        each(f"preferred{_LATER}", _WEIGHT, inside("preference", *_check_node_selector_term(is_strict=False))),
     ),
     inside("podAffinity", *_POD_TERMS),
     inside("podAntiAffinity", *_POD_TERMS),

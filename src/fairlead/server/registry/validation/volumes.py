@@ -146,7 +146,7 @@ def _check_one_reference(file: Scope) -> Errors:
 
 
 _POD_FIELD: Final = inside("fieldRef", check_pod_field(IN_VOLUMES))
-_CONTAINER_RESOURCE: Final = inside("resourceFieldRef", check_container_resource(by_name=True))
+_CONTAINER_RESOURCE: Final = inside("resourceFieldRef", check_container_resource(is_by_name=True))
 _MODE: Final = field("mode").check(file_mode)
 _DOWNWARD_FILE: Final = (field("path").required(volume_file_path), _check_one_reference, _MODE)
 _KEY_FILE: Final = (field("key").required(), field("path").required(volume_file_path), _MODE)

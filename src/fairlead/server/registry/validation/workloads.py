@@ -108,10 +108,10 @@ def _is_percent(value: object) -> bool:
     return isinstance(value, str) and value[:-1].isdigit()
 
 
-def _check_counts(rolling: Scope, keys: tuple[str, ...], *, percents: bool) -> Errors:
+def _check_counts(rolling: Scope, keys: tuple[str, ...], *, allows_percents: bool) -> Errors:
     """Check numbers or percentages at `keys`. A real server reports percentages above 100% after other errors."""
     for key in keys:
-        if _is_percent(rolling.get(key)) == percents:
+        if _is_percent(rolling.get(key)) == allows_percents:
             yield from rolling.check(key, count_or_percent)
 
 
@@ -140,10 +140,10 @@ def _check_deployment_strategy(strategy: Scope) -> Errors:
     elif strategy.get("type") != "RollingUpdate":
         yield _build_unknown_strategy_error(strategy, ("Recreate", "RollingUpdate"))
     else:
-        yield from _check_counts(rolling, _ROLLING, percents=False)
+        yield from _check_counts(rolling, _ROLLING, allows_percents=False)
         if not any(_to_number(rolling.get(key)) for key in _ROLLING):
             yield rolling.invalid("maxUnavailable", "may not be 0 when `maxSurge` is 0")
-        yield from _check_counts(rolling, ("maxUnavailable",), percents=True)
+        yield from _check_counts(rolling, ("maxUnavailable",), allows_percents=True)
 
 
 def _check_daemon_set_strategy(strategy: Scope) -> Errors:
@@ -153,8 +153,8 @@ def _check_daemon_set_strategy(strategy: Scope) -> Errors:
         yield _build_unknown_strategy_error(strategy, ("RollingUpdate", "OnDelete"))
         return
     rolling = strategy.inside("rollingUpdate")
-    yield from _check_counts(rolling, _ROLLING, percents=False)
-    yield from _check_counts(rolling, _ROLLING, percents=True)
+    yield from _check_counts(rolling, _ROLLING, allows_percents=False)
+    yield from _check_counts(rolling, _ROLLING, allows_percents=True)
     unavailable, surge = (_to_number(rolling.get(key)) for key in _ROLLING)
     if unavailable and surge:
         yield rolling.invalid("maxSurge", "may not be set when maxUnavailable is non-zero")

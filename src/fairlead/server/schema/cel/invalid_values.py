@@ -26,12 +26,12 @@ _FALSE: Final = b"\x1a\x02\x10\x00"  # The encoded Expr of the literal false.
 Fields = list[tuple[int, int, Any]]
 
 
-def mark_invalid(message: str, *, in_set: bool = False) -> dict[str, str]:
+def mark_invalid(message: str, *, is_in_set: bool = False) -> dict[str, str]:
     """Return the marker that replaces an invalid value. A marker equals no other value.
 
     An item of a set has a marker of its own.
     """
-    return {_MARKER_IN_SET if in_set else _MARKER: message}
+    return {_MARKER_IN_SET if is_in_set else _MARKER: message}
 
 
 def _get_message(value: Any) -> str | None:

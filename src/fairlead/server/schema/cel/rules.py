@@ -43,8 +43,8 @@ def has_rules(node: Node) -> bool:
         children: list[Node] = []
         if constraints is not None:
             children = [*constraints.properties.values(), *filter(None, (node.values, node.items))]
-        own = constraints is not None and bool(constraints.validations)
-        cached = _has_rules[id(node)] = (node, own or any(has_rules(child) for child in children))
+        has_own_rules = constraints is not None and bool(constraints.validations)
+        cached = _has_rules[id(node)] = (node, has_own_rules or any(has_rules(child) for child in children))
     return cached[1]
 
 
@@ -70,10 +70,10 @@ def estimate_costs(node: Node, spec: dict[str, Any], multiplicity: Multiplicity)
     root = types.cached_type(node)
     if root is None:
         return
-    optional = bool(spec.get("optionalOldSelf"))
+    is_optional = bool(spec.get("optionalOldSelf"))
     for key in ("rule", "messageExpression"):
         if text := (spec.get(key) or "").strip():
-            once = estimate.estimate_cost(parse(engine.untyped_environment(), text), root, optional_old=optional)
+            once = estimate.estimate_cost(parse(engine.untyped_environment(), text), root, is_old_optional=is_optional)
             yield key, multiplicity.cost(once, root) if key == "rule" else once
 
 

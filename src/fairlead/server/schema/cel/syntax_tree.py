@@ -106,8 +106,8 @@ class Comprehension(Expression):
     @property
     def is_binding(self) -> bool:
         """Whether the comprehension only binds its start value to the accumulator's name."""
-        empty = isinstance(self.iter_range, ListLiteral) and not self.iter_range.items
-        return empty and isinstance(self.condition, Literal) and self.condition.value is False
+        is_empty = isinstance(self.iter_range, ListLiteral) and not self.iter_range.items
+        return is_empty and isinstance(self.condition, Literal) and self.condition.value is False
 
 
 class SyntaxTree(NamedTuple):

@@ -50,29 +50,29 @@ class InvalidValues:
         self.messages: list[str] = []
         self._replace_by_nan = replace_by_nan
 
-    def add(self, message: str, *, in_set: bool = False) -> Any:
+    def add(self, message: str, *, is_in_set: bool = False) -> Any:
         """Record the error of an invalid value. Return the value that replaces it."""
         self.messages.append(message)
-        return math.nan if self._replace_by_nan else mark_invalid(message, in_set=in_set)
+        return math.nan if self._replace_by_nan else mark_invalid(message, is_in_set=is_in_set)
 
 
-def to_cel(node: Node | None, value: Any, invalid: InvalidValues, *, in_set: bool = False) -> Any:
+def to_cel(node: Node | None, value: Any, invalid: InvalidValues, *, is_in_set: bool = False) -> Any:
     """Return a value with escaped field names, and with numbers, times and bytes in their declared CEL type."""
     if node is None or node.constraints is None:
         return value
     if value is None:
-        return None if node.nullable else invalid.add(_NOT_NULLABLE, in_set=in_set)
+        return None if node.nullable else invalid.add(_NOT_NULLABLE, is_in_set=is_in_set)
     if node.int_or_string and type(value) not in (int, str):
-        return invalid.add(_NOT_INT_OR_STRING, in_set=in_set)
+        return invalid.add(_NOT_INT_OR_STRING, is_in_set=is_in_set)
     expected, types = _TYPES.get(node.type, ("", ()))
     if expected and type(value) not in types:
         got = "" if node.type in ("array", "object") else f", got {_GO_TYPES[type(value)]}"
-        return invalid.add(f"invalid data, expected {expected}{got}", in_set=in_set)
+        return invalid.add(f"invalid data, expected {expected}{got}", is_in_set=is_in_set)
     if type(value) is dict:
         return _convert_map(node, value, invalid)
     if type(value) is list:
         is_set = node.list_type == "set"
-        return [to_cel(node.items, item, invalid, in_set=is_set) for item in value]
+        return [to_cel(node.items, item, invalid, is_in_set=is_set) for item in value]
     if node.type == "number":
         return float(value)
     if type(value) is str:

@@ -16,11 +16,11 @@ _LIST_TYPES: Final = ("atomic", "set", "map")
 _UNIQUE_ITEMS: Final = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
 
 
-def validate_keywords(schema: Schema, path: str, *, root: bool, defaults: bool) -> Iterator[FieldError]:
+def validate_keywords(schema: Schema, path: str, *, is_root: bool, allows_defaults: bool) -> Iterator[FieldError]:
     kind = schema.get("type") or ""
     if kind and kind not in _TYPES:
         yield field_errors.not_supported(f"{path}.type", kind, _TYPES)
-    if "default" in schema and not defaults:
+    if "default" in schema and not allows_defaults:
         top = path.partition(".properties[")[2].partition("]")[0]
         yield field_errors.forbidden(f"{path}.default", f"must not be set in top-level {top}")
     for key in UNSUPPORTED:
@@ -37,10 +37,12 @@ def validate_keywords(schema: Schema, path: str, *, root: bool, defaults: bool) 
         message = "additionalProperties and properties are mutual exclusive"
         yield field_errors.forbidden(f"{path}.additionalProperties", message)
     for inner, inner_path, _ in list_children(schema, path):
-        inside_meta = root and inner_path[len(path) :] in {f".properties[{key}]" for key in _ROOT_ONLY}
-        yield from validate_keywords(inner, inner_path, root=False, defaults=defaults and not inside_meta)
+        inside_meta = is_root and inner_path[len(path) :] in {f".properties[{key}]" for key in _ROOT_ONLY}
+        yield from validate_keywords(
+            inner, inner_path, is_root=False, allows_defaults=allows_defaults and not inside_meta
+        )
     for inner, inner_path in list_alternatives(schema, path):
-        yield from validate_keywords(inner, inner_path, root=False, defaults=defaults)
+        yield from validate_keywords(inner, inner_path, is_root=False, allows_defaults=allows_defaults)
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         yield field_errors.invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
     yield from _validate_map_type(schema, path, kind)

@@ -47,9 +47,9 @@ _EMBEDDED_WITHOUT_PROPERTIES: Final = (
 def validate_structure(schema: Schema, path: str, level: str) -> Iterator[FieldError]:
     """Yield an error for each violation of the rules of structural schemas."""
     kind = schema.get("type") or ""
-    embedded = bool(schema.get("x-kubernetes-embedded-resource"))
-    preserve = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
-    int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
+    is_embedded = bool(schema.get("x-kubernetes-embedded-resource"))
+    preserves_unknown = bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    is_int_or_string = bool(schema.get("x-kubernetes-int-or-string"))
     properties = schema.get("properties") or {}
     if kind == "array" and schema.get("items") is None:
         yield field_errors.required(f"{path}.items", "must be specified")
@@ -57,32 +57,32 @@ def validate_structure(schema: Schema, path: str, level: str) -> Iterator[FieldE
         yield from validate_structure(inner, inner_path, inner_level)
     if level == "root" and schema.get("additionalProperties") is not None:
         yield field_errors.forbidden(f"{path}.additionalProperties", "must not be used at the root")
-    for key, is_set in (("preserve-unknown-fields", preserve), ("embedded-resource", embedded)):
-        if int_or_string and is_set:
+    for key, is_set in (("preserve-unknown-fields", preserves_unknown), ("embedded-resource", is_embedded)):
+        if is_int_or_string and is_set:
             message = "must be false if x-kubernetes-int-or-string is true"
             yield field_errors.invalid(f"{path}.x-kubernetes-{key}", True, message)
     yield from _validate_value_keywords(schema, path, level, allowed=_INT_OR_STRING)
-    if embedded and kind != "object":
+    if is_embedded and kind != "object":
         message = "must be object if x-kubernetes-embedded-resource is true"
         yield (
             field_errors.invalid(f"{path}.type", kind, message)
             if kind
             else field_errors.required(f"{path}.type", message)
         )
-    elif not kind and not int_or_string and not preserve:
+    elif not kind and not is_int_or_string and not preserves_unknown:
         yield field_errors.required(f"{path}.type", f"must not be empty {_LEVELS[level]}")
-    if embedded and schema.get("additionalProperties") is not None:
+    if is_embedded and schema.get("additionalProperties") is not None:
         message = "must not be used if x-kubernetes-embedded-resource is set"
         yield field_errors.forbidden(f"{path}.additionalProperties", message)
     if level == "root" and kind and kind != "object":
         yield field_errors.invalid(f"{path}.type", kind, "must be object at the root")
-    if level == "root" or embedded:
-        yield from _validate_type_meta(properties, path, root=level == "root")
-    if embedded and not preserve and not properties:
+    if level == "root" or is_embedded:
+        yield from _validate_type_meta(properties, path, is_root=level == "root")
+    if is_embedded and not preserves_unknown and not properties:
         yield field_errors.required(f"{path}.properties", _EMBEDDED_WITHOUT_PROPERTIES)
 
 
-def _validate_type_meta(properties: Schema, path: str, *, root: bool) -> Iterator[FieldError]:
+def _validate_type_meta(properties: Schema, path: str, *, is_root: bool) -> Iterator[FieldError]:
     for key in ("kind", "apiVersion"):
         if key in properties and properties[key].get("type") != "string":
             type_path = f"{path}.properties[{key}].type"
@@ -93,12 +93,12 @@ def _validate_type_meta(properties: Schema, path: str, *, root: bool) -> Iterato
     type_path = f"{path}.properties[metadata]"
     if metadata.get("type") != "object":
         yield field_errors.invalid(f"{type_path}.type", metadata.get("type") or "", "must be object")
-    if root:
+    if is_root:
         other_keywords = {
             key for key, value in metadata.items() if key not in ("type", "description", "title", "default") and value
         }
-        only_names = set(metadata.get("properties") or ()) <= {"name", "generateName"}
-        if other_keywords - {"properties"} or not only_names:
+        has_only_names = set(metadata.get("properties") or ()) <= {"name", "generateName"}
+        if other_keywords - {"properties"} or not has_only_names:
             yield field_errors.forbidden(type_path, _METADATA_FIELDS)
 
 
@@ -113,8 +113,8 @@ def _validate_value_keywords(
         is_any_of = inner_path.startswith(f"{path}.anyOf[")
         if allowed is not None and is_any_of and _drop_empty_keywords(schema.get("anyOf") or []) == allowed:
             continue
-        first = inner_path == f"{path}.allOf[0]"
-        yield from _validate_alternative(inner, inner_path, allowed if first else None)
+        is_first = inner_path == f"{path}.allOf[0]"
+        yield from _validate_alternative(inner, inner_path, allowed if is_first else None)
     pattern = schema.get("pattern")
     if pattern:
         try:

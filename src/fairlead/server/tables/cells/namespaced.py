@@ -146,10 +146,10 @@ def _list_subset_addresses(obj: Object) -> str:
     return first_three(matches) or NONE
 
 
-def _format_quota(limits: bool) -> Cell:
+def _format_quota(shows_limits: bool) -> Cell:
     def shown(obj: Object) -> str:
         hard, used = at(obj, "status", "hard") or {}, at(obj, "status", "used") or {}
-        names = [name for name in sorted(hard) if name.startswith("limits") is limits]
+        names = [name for name in sorted(hard) if name.startswith("limits") is shows_limits]
         return ", ".join(f"{name}: {used.get(name, '0')}/{hard[name]}" for name in names)
 
     return shown
@@ -243,7 +243,7 @@ CELLS: dict[str, dict[str, Cell]] = {
     "/events": _build_event_cells("involvedObject", "message"),
     "events.k8s.io/events": _build_event_cells("regarding", "note"),
     "/endpoints": {"Endpoints": _list_subset_addresses},
-    "/resourcequotas": {"Request": _format_quota(limits=False), "Limit": _format_quota(limits=True)},
+    "/resourcequotas": {"Request": _format_quota(shows_limits=False), "Limit": _format_quota(shows_limits=True)},
     "apps/controllerrevisions": {"Controller": _format_controller, "Revision": lambda obj: obj.get("revision") or 0},
     "/persistentvolumeclaims": {
         "Status": phase,

@@ -15,13 +15,13 @@ from fairlead.server.schema.structural import ANYTHING
 
 
 def validate_rules(
-    node: Node, path: str, invalid_fields: Sequence[str] = (), *, costs: bool = True
+    node: Node, path: str, invalid_fields: Sequence[str] = (), *, checks_costs: bool = True
 ) -> Iterator[FieldError]:
     """Yield the errors of all CEL rules in a schema. Rules of a schema with an invalid field are not compiled.
 
-    Without `costs`, the cost of a single rule is not limited. The total cost always is.
+    Without `checks_costs`, the cost of a single rule is not limited. The total cost always is.
     """
-    budget = CostBudget(limit_each_rule=costs)
+    budget = CostBudget(limit_each_rule=checks_costs)
     yield from _validate_node(node, path, "", invalid_fields, Multiplicity(), budget)
     yield from budget.total_errors(path)
 

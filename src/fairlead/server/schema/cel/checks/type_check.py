@@ -62,13 +62,13 @@ def _check_expression(env: Any, object_types: ProtobufTypes, text: str, key: str
 
 
 @lru_cache(maxsize=64)
-def _build_typed_environment(node: Node, optional_old: bool) -> tuple[Any, ProtobufTypes] | None:
+def _build_typed_environment(node: Node, is_old_optional: bool) -> tuple[Any, ProtobufTypes] | None:
     root = types.cached_type(node)
     if root is None:
         return None
     object_types = ProtobufTypes(root)
-    old = f"optional_type({object_types.root})" if optional_old else object_types.root
+    old = f"optional_type({object_types.root})" if is_old_optional else object_types.root
     variables = {"self": object_types.root, "oldSelf": old}
-    for variable in ("self",) if optional_old else ("self", "oldSelf"):
+    for variable in ("self",) if is_old_optional else ("self", "oldSelf"):
         variables |= {f"{variable}.{path}": type_name for path, type_name in object_types.variables.items()}
     return engine.typed_environment(variables, object_types.pool), object_types

@@ -44,9 +44,9 @@ class _Local(NamedTuple):
     type: Type
 
 
-def estimate_cost(rule: Expression, root: Type, *, optional_old: bool = False) -> int:
+def estimate_cost(rule: Expression, root: Type, *, is_old_optional: bool = False) -> int:
     """Return the worst-case cost of a rule on a value of type `root`."""
-    return CostEstimator(root, optional_old).cost(rule)
+    return CostEstimator(root, is_old_optional).cost(rule)
 
 
 class CostEstimator:
@@ -56,9 +56,9 @@ class CostEstimator:
     path below the root, a quirk of the real server that affects its costs.
     """
 
-    def __init__(self, root: Type, optional_old: bool) -> None:
+    def __init__(self, root: Type, is_old_optional: bool) -> None:
         self.root = root
-        self.old = Type("optional", element=root) if optional_old else root
+        self.old = Type("optional", element=root) if is_old_optional else root
         self.paths: dict[Expression, tuple[str, ...]] = {}
         self.types: dict[Expression, Type] = {}
         self.sizes: dict[Expression, SizeRange] = {}
@@ -264,7 +264,7 @@ class CostEstimator:
     def _get_result_type(self, expression: Call, kinds: list[Type]) -> Type:
         match expression:
             case Call("_?._", None, [_, Literal(value=field)]):
-                return result_types.field_type(kinds[0], field, optional=True)
+                return result_types.field_type(kinds[0], field, is_optional=True)
         return result_types.result_type(
             expression.function, self.types[expression.target] if expression.target is not None else None, kinds
         )

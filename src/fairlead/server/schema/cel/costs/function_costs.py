@@ -116,8 +116,8 @@ def _cost_comparing_addresses(extra_cost: int) -> CostFunction:
 
     def estimate(call: EstimatedCall) -> CostAndSize | None:
         argument = call.expression.arguments[0]
-        text = call.estimator.types[argument].kind == "string"
-        return add(4 + extra_cost, scale(call.sizes[0].max, CHARACTER_COST) if text else 0), None
+        is_text = call.estimator.types[argument].kind == "string"
+        return add(4 + extra_cost, scale(call.sizes[0].max, CHARACTER_COST) if is_text else 0), None
 
     return estimate
 
@@ -155,9 +155,9 @@ def _cost_sort(call: EstimatedCall) -> CostAndSize | None:
     if by is None:
         return None
     element = call.estimator.types[by].element
-    text = element is None or element.kind in (*TEXT_TYPES, "dyn")
+    is_text = element is None or element.kind in (*TEXT_TYPES, "dyn")
     return _cost_comparing_all_pairs(
-        call.sizes[0] if call.sizes else call.receiver, 2.0 + (CHARACTER_COST if text else 0)
+        call.sizes[0] if call.sizes else call.receiver, 2.0 + (CHARACTER_COST if is_text else 0)
     )
 
 

@@ -98,9 +98,9 @@ def _get_part_type(function: str, container: Type, arguments: list[Type]) -> Typ
     return DYN
 
 
-def field_type(operand: Type, field: str, *, optional: bool = False) -> Type:
-    """Return the type of a field of `operand`. It is an optional if `optional` is set or `operand` is an optional."""
-    if optional and operand.kind != "optional":
+def field_type(operand: Type, field: str, *, is_optional: bool = False) -> Type:
+    """Return the type of a field of `operand`. It is an optional if `is_optional` is set or `operand` is one."""
+    if is_optional and operand.kind != "optional":
         return Type("optional", element=field_type(operand, field))
     if operand.kind == "optional":
         return Type("optional", element=field_type(operand.element or DYN, field))

@@ -41,9 +41,9 @@ def functions() -> list[Any]:
     ]
 
 
-def _build_overload(name: str, index: int, member: bool, result: Any, parameters: list[Any], impl: Any) -> Any:
+def _build_overload(name: str, index: int, is_member: bool, result: Any, parameters: list[Any], impl: Any) -> Any:
     overload_id = f"fairlead_{name.replace('.', '_')}_{index}"
-    return cel.Overload(overload_id, return_type=result, parameters=parameters, is_member=member, impl=_meter(impl))
+    return cel.Overload(overload_id, return_type=result, parameters=parameters, is_member=is_member, impl=_meter(impl))
 
 
 def _meter(impl: Any) -> Any:
@@ -203,10 +203,10 @@ def _insert_entries(entries: dict[Any, Any], new: dict[Any, Any]) -> dict[Any, A
     return {**entries, **new}
 
 
-def _build_index_of(last: bool) -> Any:
+def _build_index_of(finds_last: bool) -> Any:
     def find(items: list[Any], value: Any) -> int:
         indices = [i for i, item in enumerate(items) if item == value]
-        return -1 if not indices else indices[-1] if last else indices[0]
+        return -1 if not indices else indices[-1] if finds_last else indices[0]
 
     return find
 
@@ -273,14 +273,14 @@ def _build_range(end: int) -> list[int]:
     return list(range(end))
 
 
-def _parse_semver(text: str, normalize: bool = False) -> dict[str, Any]:
-    text = semver.normalize(text) if normalize else text
+def _parse_semver(text: str, is_lenient: bool = False) -> dict[str, Any]:
+    text = semver.normalize(text) if is_lenient else text
     semver.parse(text)
     return {"semver": text.partition("+")[0]}  # Equality ignores build metadata.
 
 
-def _is_semver(text: str, normalize: bool = False) -> bool:
-    return bool(_build_predicate(lambda version: _parse_semver(version, normalize))(text))
+def _is_semver(text: str, is_lenient: bool = False) -> bool:
+    return bool(_build_predicate(lambda version: _parse_semver(version, is_lenient))(text))
 
 
 def _build_version_getter(index: int) -> Any:
