@@ -62,7 +62,7 @@ class FieldCondition:
 
     path: str
     value: str
-    equal: bool = True
+    is_equality: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class FieldSelector:
     conditions: tuple[FieldCondition, ...] = ()
 
     def matches(self, values: Callable[[str], str]) -> bool:
-        return all((values(c.path) == c.value) is c.equal for c in self.conditions)
+        return all((values(c.path) == c.value) is c.is_equality for c in self.conditions)
 
     def __bool__(self) -> bool:
         return bool(self.conditions)

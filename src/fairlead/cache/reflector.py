@@ -66,7 +66,7 @@ class FailureStreak(NamedTuple):
     """The number of failures in a row. `expired` is True if the last one requires a new list, such as a 410."""
 
     length: int
-    expired: bool
+    is_expired: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class Reflector:
         self._state = self._state.on_failure(is_expired=expired, is_stable=is_stable)
         count = self._state.streak.length if self._state.streak else 1
         # Relist without a delay, also after an outage: the server is back, and only a list helps.
-        if expired and (count == 1 or previous is None or not previous.expired):
+        if expired and (count == 1 or previous is None or not previous.is_expired):
             log.info("%s: listing again: %s", scope, error)
             return 0.0
         if isinstance(error, WatchSilent):  # a server sends no bookmarks for Events; if it is down, the next try fails

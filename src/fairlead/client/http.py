@@ -84,20 +84,20 @@ class HttpTransport:
             raise ValueError("a server's address must not contain credentials: they would appear in messages")
         self._cluster = cluster
         self._base = cluster.server.rstrip("/")
-        self._tls = url.scheme == "https"
-        self._sends_plaintext = not self._tls and url.hostname not in _THIS_MACHINE
+        self._uses_tls = url.scheme == "https"
+        self._sends_plaintext = not self._uses_tls and url.hostname not in _THIS_MACHINE
         # Split off the credentials, because aiohttp's errors contain the address.
         proxy = URL(cluster.proxy_url or "")
         secret = b64encode(f"{proxy.user}:{proxy.password or ''}".encode()).decode()
         self._proxy_headers = {"Proxy-Authorization": f"Basic {secret}"} if proxy.user else None
         self._proxy = proxy.with_user(None) if cluster.proxy_url else None
         # A proxy forwards https through a tunnel, and receives plain http with all its headers.
-        self._shows_proxy = not self._tls and self._proxy is not None and self._proxy.host not in _THIS_MACHINE
+        self._shows_proxy = not self._uses_tls and self._proxy is not None and self._proxy.host not in _THIS_MACHINE
         self._credentials: Credentials = credentials or StaticCredentials()
         self._context: ssl.SSLContext | None = None
         self._context_for: tuple[bytes | None, bytes | None] | None = None
         self._session: aiohttp.ClientSession | None = None
-        self._closed = False
+        self._is_closed = False
 
     async def request(self, request: HttpRequest) -> HttpResponse:
         deadline = _compute_deadline(request.timeout)
@@ -124,7 +124,7 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Close every connection. Later requests raise NotSent."""
-        self._closed = True
+        self._is_closed = True
         if self._session is not None:
             await self._session.close()
 
@@ -164,7 +164,7 @@ class HttpTransport:
             timeout=aiohttp.ClientTimeout(total=None, connect=connect),
             allow_redirects=False,
             ssl=context if context is not None else True,
-            server_hostname=self._cluster.tls_server_name if self._tls else None,
+            server_hostname=self._cluster.tls_server_name if self._uses_tls else None,
             proxy=self._proxy,
             proxy_headers=self._proxy_headers,
         )
@@ -180,7 +180,7 @@ class HttpTransport:
         return response
 
     def _open_session(self) -> aiohttp.ClientSession:
-        if self._closed:
+        if self._is_closed:
             raise NotSent(f"the transport to {self._base} is closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
@@ -200,7 +200,7 @@ class HttpTransport:
 
     def _get_tls_context(self, identity: Identity) -> ssl.SSLContext | None:
         """Return the TLS context for these credentials, from a cache unless the client certificate changed."""
-        if not self._tls:
+        if not self._uses_tls:
             return None
         pair = (identity.certificate, identity.key)
         if self._context is None or self._context_for != pair:

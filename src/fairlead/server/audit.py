@@ -48,7 +48,7 @@ class AuditLog:
             self._file = os.open(path, flags, 0o600)
         except OSError as error:
             raise ValueError(f"cannot write the audit log {path}: {error.strerror}; name a file in a folder") from None
-        self._failing = False
+        self._is_failing = False
 
     def record(self, request: Request, response: AnyResponse) -> None:
         """Append the audit event of a response. A watch gets one event when it starts and one when it ends."""
@@ -117,11 +117,11 @@ class AuditLog:
             line = line.replace(plain, escaped)
         try:
             os.write(self._file, line + b"\n")
-            self._failing = False
+            self._is_failing = False
         except OSError as error:
-            if not self._failing:
+            if not self._is_failing:
                 log.error("cannot write the audit log %s: %s", self._path, error.strerror)
-            self._failing = True
+            self._is_failing = True
 
 
 def _format_uri(request: Request) -> str:

@@ -31,20 +31,20 @@ class Controllers:
         if unknown:
             raise ValueError(f"no such controller: {', '.join(sorted(unknown))}; use {' or '.join(NAMES)}")
         self._server = server
-        self._gc = "gc" in names
-        self._namespaces = "namespace" in names
+        self._collects_garbage = "gc" in names
+        self._empties_namespaces = "namespace" in names
         self._live: dict[str, Key] = {}  # uid -> key of the object
         self._dependents: dict[str, dict[Key, None]] = {}  # owner's uid -> keys of its dependents, in order
         self._work: deque[Callable[[], None]] = deque()
-        self._busy = False
+        self._is_busy = False
 
     def after_write(self, resource: Resource, previous: Stored | None, stored: Stored, is_deleted: bool) -> None:
         """Queue the garbage collection and the namespace cleanup that a committed write makes necessary."""
         metadata = stored.object["metadata"]
         key = (resource.group, resource.plural, metadata.get("namespace", ""), metadata["name"])
-        if self._gc:
+        if self._collects_garbage:
             self._update_index(key, previous, stored, is_deleted)
-        if self._namespaces:
+        if self._empties_namespaces:
             namespace = (
                 metadata["name"] if _is_namespace(resource) and not is_deleted else metadata.get("namespace", "")
             )
@@ -59,7 +59,7 @@ class Controllers:
         self._live.clear()
         self._dependents.clear()
         self._work.clear()
-        self._busy = True  # index all objects before processing any
+        self._is_busy = True  # index all objects before processing any
         for (group, plural), table in list(self._server.store.tables()):
             resource = self._server.registry.storage(group, plural)
             if resource is not None:
@@ -72,9 +72,9 @@ class Controllers:
 
     def _enqueue(self, work: Callable[[], None]) -> None:
         self._work.append(work)
-        if self._busy:
+        if self._is_busy:
             return
-        self._busy = True
+        self._is_busy = True
         try:
             asyncio.get_running_loop().call_soon(self._run_pending_work)
         except RuntimeError:  # the server is used without an event loop
@@ -88,7 +88,7 @@ class Controllers:
                 except StatusError:
                     continue  # another write came first; it queues work of its own
         finally:
-            self._busy = False
+            self._is_busy = False
 
     def _update_index(self, key: Key, previous: Stored | None, stored: Stored, is_deleted: bool) -> None:
         metadata = stored.object["metadata"]

@@ -142,7 +142,7 @@ def build_custom_entries(resource: Resource, registry: Registry) -> list[Documen
     entry["storageVersionHash"] = compute_storage_version_hash(stored)
     common = {"singularName": "", "namespaced": resource.namespaced, "verbs": SUBRESOURCE_VERBS}
     entries = [entry]
-    if resource.status:
+    if resource.has_status:
         entries.append({"name": f"{resource.plural}/status", "kind": resource.kind, **common})
     if resource.scale:
         scale = {"group": "autoscaling", "version": "v1", "kind": "Scale"}

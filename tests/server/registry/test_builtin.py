@@ -31,10 +31,10 @@ def errors(group, kind, old=None, **fields):
 def test_strategies_set_the_flags_of_resources():
     assert set(strategies.STRATEGIES) <= set(RESOURCES)
     lease = RESOURCES["coordination.k8s.io", "Lease"]
-    assert (lease.create_on_update, lease.unconditional_update, lease.has_generation) == (True, False, False)
+    assert (lease.creates_on_update, lease.allows_unconditional_update, lease.has_generation) == (True, False, False)
     deployment = RESOURCES["apps", "Deployment"]
     assert deployment.generation_fields == ("spec", "metadata.annotations")
-    assert deployment.status
+    assert deployment.has_status
     assert deployment.scale
     assert RESOURCES["", "Service"].delete_returns_object
     assert RESOURCES["", "ConfigMap"].verbs[0] == "create"

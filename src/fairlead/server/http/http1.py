@@ -50,7 +50,7 @@ class RequestParser:
         self._unparsed = b""
         self._complete: deque[ParsedRequest] = deque()
         self._rejected_status = 0  # the status of the request that ended the stream
-        self._in_head = True
+        self._is_in_head = True
         self._pending = 0  # bytes of an incomplete head or trailer that were parsed
         self._target = b""
         self._headers: dict[str, str] = {}
@@ -108,7 +108,7 @@ class RequestParser:
         self._target += target_bytes
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_head:
+        if not self._is_in_head:
             return  # trailers are ignored
         key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace").strip(" \t")
         if key not in self._headers:
@@ -119,7 +119,7 @@ class RequestParser:
             self._reject(400)
 
     def on_headers_complete(self) -> None:
-        self._in_head, self._pending = False, 0
+        self._is_in_head, self._pending = False, 0
         if self._headers.get("transfer-encoding", "chunked").lower() != "chunked":
             self._reject(501)
         if int(self._headers.get("content-length", 0)) > MAX_BODY:
@@ -133,7 +133,7 @@ class RequestParser:
             self._reject(413)
 
     def on_message_complete(self) -> None:
-        self._in_head, self._pending, self.expects_continue = True, 0, False
+        self._is_in_head, self._pending, self.expects_continue = True, 0, False
         path, _, query = _to_origin_form(self._target.decode("utf-8", "replace")).partition("?")
         if _BAD_ESCAPE.search(path):
             self._reject(400)

@@ -45,7 +45,7 @@ class Target:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
-    watch: bool = False  # the old /watch/ prefix
+    is_watch: bool = False  # the old /watch/ prefix
     has_extra_segments: bool = False  # segments follow the subresource
     has_namespace: bool = False  # the path has a namespace segment, which may be empty
 
@@ -76,11 +76,11 @@ def parse(path: str) -> Target | None:
             return None
     if resource_path[0] == "namespaces" and len(resource_path) >= 3 and not _is_namespace_subresource(resource_path):
         target = Target(
-            group, version, resource_path[2], namespace=resource_path[1], watch=is_watch, has_namespace=True
+            group, version, resource_path[2], namespace=resource_path[1], is_watch=is_watch, has_namespace=True
         )
         tail = resource_path[3:]
     else:
-        target = Target(group, version, resource_path[0], watch=is_watch)
+        target = Target(group, version, resource_path[0], is_watch=is_watch)
         tail = resource_path[1:]
     if tail:
         target.name = tail[0]
@@ -128,7 +128,7 @@ def resolve_route(resource: Resource, target: Target, request: Request) -> Route
 
 def _find_custom_verb(resource: Resource, target: Target, request: Request) -> str:
     """Return the verb of a request for a custom kind. Path segments after the subresource are ignored."""
-    verb = request_verb(request, has_name=bool(target.name), is_watch=target.watch)
+    verb = request_verb(request, has_name=bool(target.name), is_watch=target.is_watch)
     if resource.namespaced and not target.namespace and verb not in ("list", "watch"):
         raise NoSuchPath
     if target.subresource and not _has_subresource(resource, target.subresource):
@@ -142,7 +142,7 @@ def _find_custom_verb(resource: Resource, target: Target, request: Request) -> s
 
 def _find_builtin_verb(resource: Resource, target: Target, request: Request) -> str:
     """Return the verb of a request for a built-in kind. Each path allows a fixed set of methods, without HEAD."""
-    if target.has_extra_segments or (target.watch and target.subresource):
+    if target.has_extra_segments or (target.is_watch and target.subresource):
         raise unknown_path()
     if target.subresource:
         methods = KIND_SUBRESOURCES.get((resource.group, resource.plural, target.subresource))
@@ -161,7 +161,7 @@ def _find_builtin_verb(resource: Resource, target: Target, request: Request) -> 
         verb = ""
     if resource.namespaced and not target.namespace and verb in ("create", "deletecollection"):
         verb = ""
-    if target.watch and request.method != "GET":
+    if target.is_watch and request.method != "GET":
         verb = ""  # it was authorized as a watch, so it must not do anything else
     if not verb:
         raise method_not_allowed()
@@ -170,16 +170,16 @@ def _find_builtin_verb(resource: Resource, target: Target, request: Request) -> 
     if target.name and resource.namespaced and not target.namespace:
         raise bad_request("Namespace parameter required.")
     return (
-        request_verb(request, has_name=False, is_watch=target.watch)
+        request_verb(request, has_name=False, is_watch=target.is_watch)
         if verb == "list"
         else "watch"
-        if target.watch
+        if target.is_watch
         else verb
     )
 
 
 def _has_subresource(resource: Resource, subresource: str) -> bool:
-    return (subresource == "status" and resource.status) or (subresource == "scale" and resource.scale is not None)
+    return (subresource == "status" and resource.has_status) or (subresource == "scale" and resource.scale is not None)
 
 
 def _check_segments(resource: Resource, target: Target, verb: str) -> None:

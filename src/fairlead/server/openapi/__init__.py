@@ -20,8 +20,8 @@ from fairlead.server.schema import builtin
 
 Document = dict[str, Any]
 _INFO: Final = {"title": "Kubernetes", "version": "v1.36.4"}
-_V3: Final = Dialect("#/components/schemas/", v2=False)
-_V2: Final = Dialect("#/definitions/", v2=True)
+_V3: Final = Dialect("#/components/schemas/", is_v2=False)
+_V2: Final = Dialect("#/definitions/", is_v2=True)
 _JSON: Final = ("", "*/*", "application/json", "application/*")
 
 
@@ -108,7 +108,7 @@ def _build_schemas_and_paths(resources: list[Resource], dialect: Dialect) -> tup
         kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
         if resource.custom:
             name = custom.definition_name(resource)
-            schemas.by_name[name] = custom.custom_schema(resource, schemas, is_v2=dialect.v2)
+            schemas.by_name[name] = custom.custom_schema(resource, schemas, is_v2=dialect.is_v2)
         else:
             reference = schemas.reference(builtin.schema_of_kind(resource.group, resource.version, resource.kind))
             name = reference["$ref"].removeprefix(dialect.reference_prefix)

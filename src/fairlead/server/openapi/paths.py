@@ -21,7 +21,7 @@ class Dialect:
     """How OpenAPI v3 and v2 (Swagger 2.0) documents differ."""
 
     reference_prefix: str  # what references begin with: #/definitions/ in v2
-    v2: bool
+    is_v2: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _build_operation(
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": endpoint.kind,
     }
-    if dialect.v2:
+    if dialect.is_v2:
         if has_body or is_patch:
             schema = endpoint.schema if has_body else {"type": "object"}
             parameters.append({"name": "body", "in": "body", "required": True, "schema": schema})
@@ -109,4 +109,6 @@ def _build_operation(
 def _build_parameter(name: str, location: str, dialect: Dialect) -> Item:
     kind = {"force": "boolean", "gracePeriodSeconds": "integer"}.get(name, "string")
     parameter: Item = {"name": name, "in": location}
-    return {**parameter, "type": kind} if dialect.v2 else {**parameter, "schema": {"type": kind, "uniqueItems": True}}
+    return (
+        {**parameter, "type": kind} if dialect.is_v2 else {**parameter, "schema": {"type": kind, "uniqueItems": True}}
+    )

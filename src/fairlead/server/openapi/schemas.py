@@ -64,7 +64,7 @@ class Schemas:
     def __init__(self, reference_prefix: str) -> None:
         self.by_name: dict[str, Schema] = {}
         self._prefix = reference_prefix
-        self._v2 = reference_prefix == "#/definitions/"
+        self._is_v2 = reference_prefix == "#/definitions/"
 
     def add(self, names: Iterable[str]) -> None:
         """Add the schemas of types by their short names, for example core.v1.Pod."""
@@ -101,7 +101,7 @@ class Schemas:
             extra["x-kubernetes-patch-merge-key"] = go.merge_key
         if go.strategy:
             extra["x-kubernetes-patch-strategy"] = ",".join(go.strategy)
-        if "$ref" in schema and not self._v2:
+        if "$ref" in schema and not self._is_v2:
             return {"allOf": [schema], **extra}
         return {**schema, **extra}
 
@@ -117,6 +117,6 @@ class Schemas:
             return {"type": "object", "additionalProperties": self._build_type_schema(node.values)}
         if kind in _NAMED_TYPES:
             name, v3, v2 = _NAMED_TYPES[kind]
-            self.by_name[name] = v2 if self._v2 else v3
+            self.by_name[name] = v2 if self._is_v2 else v3
             return {"$ref": self._prefix + name}
         return _SCALARS.get(kind, {})

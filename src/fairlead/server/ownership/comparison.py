@@ -35,7 +35,7 @@ def compare(schema: MergeSchema, old: Any, new: Any) -> Comparison:
 
 def compare_with_empty(schema: MergeSchema, empty_object: dict[str, Any], new: dict[str, Any]) -> Trie:
     """Return the fields that a create adds or modifies, compared with the `empty_object` object of its kind."""
-    schema = schema if schema.expanded else schema.expand()
+    schema = schema if schema.is_expanded else schema.expand()
     fields = schema.fields
     out: Trie = {}
     for name, after in new.items():
@@ -49,7 +49,7 @@ def compare_with_empty(schema: MergeSchema, empty_object: dict[str, Any], new: d
         if name not in empty_object:
             out[element] = extract_all_fields(child, after)
         elif empty_object[name] != after:
-            if empty_object[name] or not after or type(after) is not dict or not child.is_map or child.atomic:
+            if empty_object[name] or not after or type(after) is not dict or not child.is_map or child.is_atomic:
                 changes = compare(schema, empty_object, new)
                 return union_of_roots(changes.added, changes.modified)
             out[element] = below = extract_all_fields(child, after)
@@ -84,14 +84,14 @@ def _compare_as(schema: MergeSchema, kind: str, old: Any, new: Any, out: Compari
     if kind == "map":
         old_map = old if type(old) is dict else {}
         new_map = new if type(new) is dict else {}
-        if not schema.atomic and (old_map or new_map):
-            _compare_maps(schema if schema.expanded else schema.expand(), old_map, new_map, out)
+        if not schema.is_atomic and (old_map or new_map):
+            _compare_maps(schema if schema.is_expanded else schema.expand(), old_map, new_map, out)
             return False
     elif kind == "list":
         old_list = old if type(old) is list else []
         new_list = new if type(new) is list else []
         if schema.list_type != ATOMIC and (old_list or new_list):
-            _compare_lists(schema if schema.expanded else schema.expand(), old_list, new_list, out)
+            _compare_lists(schema if schema.is_expanded else schema.expand(), old_list, new_list, out)
             return False
     return not equal(old, new)
 

@@ -22,7 +22,7 @@ def conforms(schema: MergeSchema, value: Any, *, allow_duplicates: bool) -> bool
     if kind is dict:
         if not schema.is_map:
             return False
-        schema = schema if schema.expanded else schema.expand()
+        schema = schema if schema.is_expanded else schema.expand()
         fields, values = schema.fields, schema.values
         for name, child_value in value.items():
             declared = fields.get(name)
@@ -37,7 +37,7 @@ def conforms(schema: MergeSchema, value: Any, *, allow_duplicates: bool) -> bool
     if kind is list:
         if not schema.is_list:
             return False
-        schema = schema if schema.expanded else schema.expand()
+        schema = schema if schema.is_expanded else schema.expand()
         child = schema.item
         assert child is not None
         if schema.list_type != ATOMIC:

@@ -14,11 +14,11 @@ def extract_applied_fields(schema: MergeSchema, value: Any) -> Trie | None:
     """Return the fields that an applier of `value` owns: LEAF if it owns the value as a whole, None for no field."""
     kind = type(value)
     if kind is dict and schema.is_map:
-        if schema.atomic:
+        if schema.is_atomic:
             return LEAF
         if not value:
             return None
-        schema = schema if schema.expanded else schema.expand()
+        schema = schema if schema.is_expanded else schema.expand()
         result: Trie = {}
         fields = schema.fields
         for name, child_value in value.items():
@@ -43,7 +43,7 @@ def extract_applied_fields(schema: MergeSchema, value: Any) -> Trie | None:
         return LEAF if schema.list_type == ATOMIC else _extract_applied_items(schema.expand(), value)
     if value is not None:
         return LEAF if schema.scalar else None
-    return LEAF if (schema.atomic if schema.is_map else schema.scalar or schema.list_type == ATOMIC) else None
+    return LEAF if (schema.is_atomic if schema.is_map else schema.scalar or schema.list_type == ATOMIC) else None
 
 
 def _extract_applied_items(schema: MergeSchema, items: list[Any]) -> Trie | None:
@@ -65,8 +65,8 @@ def _extract_applied_items(schema: MergeSchema, items: list[Any]) -> Trie | None
 def extract_all_fields(schema: MergeSchema, value: Any) -> Trie:
     """Return the fields that a writer owns who adds `value` without apply: all fields, with maps and lists."""
     kind = type(value)
-    if kind is dict and value and schema.is_map and not schema.atomic:
-        schema = schema if schema.expanded else schema.expand()
+    if kind is dict and value and schema.is_map and not schema.is_atomic:
+        schema = schema if schema.is_expanded else schema.expand()
         result: Trie = dict(DOT)
         fields = schema.fields
         for name, child_value in value.items():
@@ -79,7 +79,7 @@ def extract_all_fields(schema: MergeSchema, value: Any) -> Trie:
                 result["f:" + name] = extract_all_fields(schema.values, child_value)
         return result
     if kind is list and value and schema.is_list and schema.list_type != ATOMIC:
-        schema = schema if schema.expanded else schema.expand()
+        schema = schema if schema.is_expanded else schema.expand()
         result = dict(DOT)
         duplicates: set[str] = set()
         child = schema.item

@@ -26,10 +26,10 @@ class MergeSchema:
     """
 
     __slots__ = (
-        "atomic",
         "defaults",
-        "expanded",
         "fields",
+        "is_atomic",
+        "is_expanded",
         "is_list",
         "is_map",
         "item",
@@ -45,7 +45,7 @@ class MergeSchema:
     def __init__(self) -> None:
         self.scalar = ""
         self.is_map = False
-        self.atomic = False  # a map that is owned as a whole
+        self.is_atomic = False  # a map that is owned as a whole
         self.fields: dict[str, tuple[str, MergeSchema]] = {}  # declared fields: name -> (path element, schema)
         self.values: MergeSchema | None = None  # the schema of all other keys
         self.is_list = False
@@ -54,17 +54,17 @@ class MergeSchema:
         self.keys: tuple[str, ...] = ()
         self.key = ""  # the key, if there is exactly one
         self.defaults: dict[str, Any] = {}  # the default values of keys
-        self.expanded = True  # whether `fields`, `values` and `item` are set
+        self.is_expanded = True  # whether `fields`, `values` and `item` are set
         self.node: Node | None = None
         self.preserves_unknown = False
 
     def expand(self) -> "MergeSchema":
         """Build the schemas of the fields and items, on first use: schemas are large and recursive."""
-        if self.expanded:
+        if self.is_expanded:
             return self
         node, preserves_unknown = self.node, self.preserves_unknown
         assert node is not None
-        self.expanded = True
+        self.is_expanded = True
         if self.is_map:
             for name, child in node.fields.items():
                 self.fields[name] = ("f:" + name, _get_schema_below(child, preserves_unknown))
@@ -112,7 +112,7 @@ class MergeSchema:
 
     def child(self, element: str) -> "MergeSchema | None":
         """Return the schema of the field or item at a path element, or None if the schema does not declare it."""
-        schema = self if self.expanded else self.expand()
+        schema = self if self.is_expanded else self.expand()
         if element[0] == "f":
             if not schema.is_map:
                 return None
@@ -125,7 +125,7 @@ def _build_untyped(is_atomic: bool) -> MergeSchema:
     schema = MergeSchema()
     schema.scalar = "untyped"
     schema.is_map = schema.is_list = True
-    schema.atomic = is_atomic
+    schema.is_atomic = is_atomic
     return schema
 
 
@@ -161,10 +161,10 @@ def _build_schema(node: Node, preserves_unknown: bool) -> MergeSchema:
         is_free_form = node.format not in ("", "byte") or (node.go is not None and node.go.kind in _ANY_SCALAR)
         schema.scalar = "untyped" if node.type == "string" and is_free_form else _SCALARS[node.type]
         return schema
-    schema.expanded = False
+    schema.is_expanded = False
     if node.type in ("object", ""):
         schema.is_map = True
-        schema.atomic = node.map_type == "atomic"
+        schema.is_atomic = node.map_type == "atomic"
     if node.type in ("array", ""):
         schema.is_list = True
         if node.list_type == "map":

@@ -15,7 +15,7 @@ def merge(schema: MergeSchema, live: Any, config: Any) -> Any:
     """Return `live` with the values of `config`. No field is removed. A null in `config` replaces only leaves."""
     kind = type(config)
     if kind is dict and schema.is_map:
-        if schema.atomic or (not config and not (type(live) is dict and live)):
+        if schema.is_atomic or (not config and not (type(live) is dict and live)):
             return live if identical(live, config) else config
         if type(live) is not dict or not live:
             return config
@@ -36,7 +36,7 @@ def _is_granular(schema: MergeSchema, live: Any) -> bool:
     if not live:
         return False
     if schema.is_map:
-        return type(live) is dict and not schema.atomic
+        return type(live) is dict and not schema.is_atomic
     return not schema.scalar and type(live) is list and schema.list_type != ATOMIC
 
 
@@ -115,9 +115,9 @@ def remove(schema: MergeSchema | None, value: Any, fields: Trie) -> Any:
     if type(value) is dict:
         if schema is None or not schema.is_map:
             return value
-        if not value or schema.atomic:
+        if not value or schema.is_atomic:
             return None
-        schema = schema if schema.expanded else schema.expand()
+        schema = schema if schema.is_expanded else schema.expand()
         declared = schema.fields
         remaining: dict[str, Any] = {}
         for name, child_value in value.items():
@@ -133,7 +133,7 @@ def remove(schema: MergeSchema | None, value: Any, fields: Trie) -> Any:
             return value
         if not value or schema.list_type == ATOMIC:
             return None
-        schema = schema if schema.expanded else schema.expand()
+        schema = schema if schema.is_expanded else schema.expand()
         items: list[Any] = []
         for item in value:
             node = fields.get(path_element(schema, item))

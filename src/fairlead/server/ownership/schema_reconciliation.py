@@ -9,7 +9,7 @@ def reconcile_field_set(schema: MergeSchema, fields: Trie) -> Trie:
 
     Parts that became granular stay. The result is `fields` itself if nothing changes.
     """
-    schema = schema if schema.expanded else schema.expand()
+    schema = schema if schema.is_expanded else schema.expand()
     if _is_deduced(schema) or (schema.scalar and not schema.is_map):
         return fields
     out: Trie | None = None
@@ -19,7 +19,7 @@ def reconcile_field_set(schema: MergeSchema, fields: Trie) -> Trie:
         child = _get_child_schema(schema, element)
         if child is None:
             continue
-        is_atomic = child.atomic if child.is_map else not child.scalar and child.list_type == ATOMIC
+        is_atomic = child.is_atomic if child.is_map else not child.scalar and child.list_type == ATOMIC
         changed = LEAF if is_atomic and not _is_deduced(child) else reconcile_field_set(child, node)
         if changed is not node:
             if out is None:
@@ -30,7 +30,7 @@ def reconcile_field_set(schema: MergeSchema, fields: Trie) -> Trie:
 
 def _is_deduced(schema: MergeSchema) -> bool:
     """Return whether a map declares no fields, so that the schema does not say who owns its parts."""
-    values = (schema if schema.expanded else schema.expand()).values
+    values = (schema if schema.is_expanded else schema.expand()).values
     return not schema.fields and values is not None and values is not UNTYPED and values.scalar == "untyped"
 
 

@@ -42,7 +42,7 @@ def build_status_clearer(schema: Node) -> Callable[[Object], None]:
     node = schema.fields["status"]
 
     def clear(obj: Object) -> None:
-        if node.go.pointer or (zero_value := codec.zero_value(node)) is None:
+        if node.go.is_pointer or (zero_value := codec.zero_value(node)) is None:
             obj.pop("status", None)
         else:
             obj["status"] = zero_value

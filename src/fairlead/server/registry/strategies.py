@@ -50,11 +50,11 @@ class Strategy:
     generation: tuple[str, ...] = ()  # the fields that change the generation; empty: the kind has no generation
     generation_counts_empty: bool = False  # a new empty list or map changes the generation too
     validates_empty: bool = False  # validation distinguishes an empty list or map from an absent one
-    unconditional_update: bool = True
+    allows_unconditional_update: bool = True
     metadata_repetition: MetadataRepetition = "twice"
     status_metadata_repetition: MetadataRepetition = "once"
     bytes_differ: Callable[[Object], bool] | None = None  # of a new object: its first update is always stored
-    create_on_update: bool = False
+    creates_on_update: bool = False
     delete_returns_object: bool = False
     keeps_status_on_create: bool = False
     status_immutable_metadata: tuple[str, ...] = ()  # the metadata fields that /status cannot change
@@ -71,9 +71,12 @@ class Strategy:
 
 _SPEC: Final = ("spec",)
 _WEBHOOKS: Final = Strategy(
-    generation=("webhooks",), generation_counts_empty=True, unconditional_update=False, validate=webhooks.configuration
+    generation=("webhooks",),
+    generation_counts_empty=True,
+    allows_unconditional_update=False,
+    validate=webhooks.configuration,
 )
-_POLICY: Final = Strategy(generation=_SPEC, unconditional_update=False)
+_POLICY: Final = Strategy(generation=_SPEC, allows_unconditional_update=False)
 _WITH_GENERATION: Final = Strategy(generation=_SPEC)
 _RETURNED_ON_DELETE: Final = Strategy(delete_returns_object=True)
 _DEFAULT_STRATEGY: Final = Strategy()
@@ -98,7 +101,7 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ),
     ("", "Service"): Strategy(
         metadata_repetition="once",
-        create_on_update=True,
+        creates_on_update=True,
         delete_returns_object=True,
         prepare_create=prepare.prepare_service,
         prepare_update=prepare.prepare_service_update,
@@ -137,9 +140,9 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("", "ResourceQuota"): Strategy(
         metadata_repetition="once", delete_returns_object=True, validate=quotas.resource_quota
     ),
-    ("", "LimitRange"): Strategy(metadata_repetition="as new", create_on_update=True, validate=quotas.limit_range),
-    ("", "Event"): Strategy(metadata_repetition="never", create_on_update=True, validate=event_rules.event),
-    ("", "Endpoints"): Strategy(create_on_update=True, validate=endpoints.endpoints, deprecation=endpoints.DEPRECATED),
+    ("", "LimitRange"): Strategy(metadata_repetition="as new", creates_on_update=True, validate=quotas.limit_range),
+    ("", "Event"): Strategy(metadata_repetition="never", creates_on_update=True, validate=event_rules.event),
+    ("", "Endpoints"): Strategy(creates_on_update=True, validate=endpoints.endpoints, deprecation=endpoints.DEPRECATED),
     ("", "Node"): Strategy(keeps_status_on_create=True, prepare_create=prepare.prepare_node, validate=nodes.node),
     ("certificates.k8s.io", "CertificateSigningRequest"): Strategy(
         reset_fields=_SPEC,
@@ -155,7 +158,7 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         warn=workloads.find_replication_controller_warnings,
     ),
     ("events.k8s.io", "Event"): Strategy(
-        metadata_repetition="once", create_on_update=True, validate=event_rules.validate_strict_event
+        metadata_repetition="once", creates_on_update=True, validate=event_rules.validate_strict_event
     ),
     ("apps", "Deployment"): Strategy(
         metadata_repetition="once",
@@ -209,16 +212,16 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("autoscaling", "HorizontalPodAutoscaler"): Strategy(
         metadata_repetition="once", validate=autoscaling_rules.autoscaler, validate_status=statuses.autoscaler
     ),
-    ("rbac.authorization.k8s.io", "Role"): Strategy(create_on_update=True, validate=rbac.role),
-    ("rbac.authorization.k8s.io", "ClusterRole"): Strategy(create_on_update=True, validate=rbac.cluster_role),
-    ("rbac.authorization.k8s.io", "RoleBinding"): Strategy(create_on_update=True, validate=rbac.role_binding),
+    ("rbac.authorization.k8s.io", "Role"): Strategy(creates_on_update=True, validate=rbac.role),
+    ("rbac.authorization.k8s.io", "ClusterRole"): Strategy(creates_on_update=True, validate=rbac.cluster_role),
+    ("rbac.authorization.k8s.io", "RoleBinding"): Strategy(creates_on_update=True, validate=rbac.role_binding),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): Strategy(
-        create_on_update=True, validate=rbac.cluster_role_binding
+        creates_on_update=True, validate=rbac.cluster_role_binding
     ),
     ("coordination.k8s.io", "Lease"): Strategy(
         metadata_repetition="loosely",
-        unconditional_update=False,
-        create_on_update=True,
+        allows_unconditional_update=False,
+        creates_on_update=True,
         prepare_create=prepare.drop_leader_election_fields,
         prepare_update=prepare.drop_leader_election_fields,
         validate=leases.lease,
@@ -244,7 +247,7 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         metadata_repetition="never",
         status_metadata_repetition="never",
         generation=_SPEC,
-        unconditional_update=False,
+        allows_unconditional_update=False,
         validate=workloads.disruption_budget,
         validate_status=statuses.disruption_budget,
     ),
@@ -254,19 +257,19 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("storage.k8s.io", "StorageClass"): Strategy(delete_returns_object=True, validate=storage.storage_class),
     ("storage.k8s.io", "CSIDriver"): Strategy(
         metadata_repetition="once",
-        unconditional_update=False,
+        allows_unconditional_update=False,
         delete_returns_object=True,
         prepare_update=prepare.update_driver_generation,
         validate=storage.driver,
     ),
-    ("storage.k8s.io", "CSINode"): Strategy(unconditional_update=False, delete_returns_object=True),
-    ("storage.k8s.io", "CSIStorageCapacity"): Strategy(unconditional_update=False),
-    ("storage.k8s.io", "VolumeAttachment"): Strategy(unconditional_update=False, delete_returns_object=True),
+    ("storage.k8s.io", "CSINode"): Strategy(allows_unconditional_update=False, delete_returns_object=True),
+    ("storage.k8s.io", "CSIStorageCapacity"): Strategy(allows_unconditional_update=False),
+    ("storage.k8s.io", "VolumeAttachment"): Strategy(allows_unconditional_update=False, delete_returns_object=True),
     ("storage.k8s.io", "VolumeAttributesClass"): Strategy(
         delete_returns_object=True, prepare_create=prepare.protect_attributes_class
     ),
     ("node.k8s.io", "RuntimeClass"): Strategy(
-        unconditional_update=False, create_on_update=True, validate=classes.runtime_class
+        allows_unconditional_update=False, creates_on_update=True, validate=classes.runtime_class
     ),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
@@ -283,7 +286,7 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Strategy(
         generation=_SPEC,
         validates_empty=True,
-        unconditional_update=False,
+        allows_unconditional_update=False,
         prepare_create=prepare.prepare_definition,
         prepare_update=prepare.prepare_definition_update,
         validate=definitions.validate_definition,
@@ -348,18 +351,18 @@ def _build_resource(group: str, version: str, fact: dict[str, Any], paths: set[s
         list_kind=f"{kind}List",
         short_names=tuple(fact.get("shortNames", ())),
         categories=tuple(fact.get("categories", ())),
-        status=has_status,
+        has_status=has_status,
         status_immutable_metadata=strategy.status_immutable_metadata,
         scale=_REPLICAS if f"{plural}/scale" in paths else None,
         has_generation=bool(strategy.generation),
         generation_fields=strategy.generation or _SPEC,
         generation_counts_empty=strategy.generation_counts_empty,
         validates_empty=strategy.validates_empty,
-        unconditional_update=strategy.unconditional_update,
+        allows_unconditional_update=strategy.allows_unconditional_update,
         metadata_repetition=strategy.metadata_repetition,
         status_metadata_repetition=strategy.status_metadata_repetition,
         bytes_differ=strategy.bytes_differ,
-        create_on_update=strategy.create_on_update,
+        creates_on_update=strategy.creates_on_update,
         delete_returns_object=strategy.delete_returns_object,
         verbs=tuple(fact["verbs"]),
         storage_version_hash=fact.get("storageVersionHash", ""),

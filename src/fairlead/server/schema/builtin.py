@@ -47,7 +47,7 @@ class Go:
     """The Go type of one field of a built-in object, which decoding, encoding and strategic merge need."""
 
     __slots__ = (
-        "fill", "inlined", "kind", "merge_key", "name", "omit_empty", "omit_zero", "pointer", "proto", "strategy",
+        "fill", "inlined", "is_pointer", "kind", "merge_key", "name", "omits_empty", "omits_zero", "proto", "strategy",
         "struct", "type",
     )  # fmt: skip
 
@@ -58,9 +58,9 @@ class Go:
         self.name = ""  # A struct's key in the table.
         self.fill: tuple[tuple[str, Any], ...] | None = None  # A struct's fields that Go always writes (codec.py).
         self.inlined = ""  # The inlined struct that the field comes from. Error messages name it.
-        self.pointer = False
-        self.omit_empty = False
-        self.omit_zero = False
+        self.is_pointer = False
+        self.omits_empty = False
+        self.omits_zero = False
         self.strategy: tuple[str, ...] = ()  # patchStrategy: merge, replace, retainKeys
         self.merge_key = ""
         self.proto: tuple[str, int] | None = None  # Wire type and field number.
@@ -129,7 +129,7 @@ def _build_field(row: dict[str, Any], inlined: str) -> Node:
     go: Go = field.go
     go.inlined = inlined
     omit = row.get("o", "")
-    go.omit_empty, go.omit_zero = "e" in omit, "z" in omit
+    go.omits_empty, go.omits_zero = "e" in omit, "z" in omit
     go.strategy = tuple(row["ps"].split(",")) if "ps" in row else ()
     go.merge_key = row.get("mk", "")
     if "p" in row:
@@ -147,7 +147,7 @@ def _compile(name: str) -> Node:
     """Return a new node for a type name. Nodes of the same struct share only the nodes of the fields."""
     if name.startswith("*"):
         target = _compile(name[1:])
-        target.go.pointer = True
+        target.go.is_pointer = True
         target.go.type = "*" + target.go.type
         return target
     name, _, alias = name.partition("=")

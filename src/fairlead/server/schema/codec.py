@@ -155,7 +155,7 @@ def _decode_struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]
         field_go = field.go
         kind = field_go.kind
         if kind == "string" and type(inner) is str:
-            if inner or not field_go.omit_empty or field_go.pointer:
+            if inner or not field_go.omits_empty or field_go.is_pointer:
                 result[key] = inner
             continue
         try:
@@ -163,12 +163,12 @@ def _decode_struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]
         except _WrongType as error:
             error.add_field(go.struct, field_go.inlined + key)
             raise
-        if field_go.pointer:
+        if field_go.is_pointer:
             result[key] = inner
         elif kind == "struct" or kind in _NEVER_EMPTY:
-            if not (field_go.omit_zero and inner == zero_value(field)):
+            if not (field_go.omits_zero and inner == zero_value(field)):
                 result[key] = inner
-        elif inner or not field_go.omit_empty:
+        elif inner or not field_go.omits_empty:
             result[key] = inner
         elif kind == "list" or kind == "map":
             unknown.append("")  # The field is known, but `decode` must look at its empty value.
@@ -181,7 +181,7 @@ def _decode_struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]
 def zero_value(node: Node) -> Any:
     """Return the JSON that Go writes for the zero value of this type."""
     go = node.go
-    if go.pointer:
+    if go.is_pointer:
         return None
     if go.kind == "struct":
         return dict(go.fill if go.fill is not None else _compute_fill(node))
@@ -193,8 +193,8 @@ def _compute_fill(node: Node) -> tuple[tuple[str, Any], ...]:
     fields: list[tuple[str, Any]] = []
     for key, field in node.fields.items():
         go = field.go
-        can_be_empty = go.pointer or not (go.kind == "struct" or go.kind in _NEVER_EMPTY)
-        if not (go.omit_zero or (go.omit_empty and can_be_empty)):
+        can_be_empty = go.is_pointer or not (go.kind == "struct" or go.kind in _NEVER_EMPTY)
+        if not (go.omits_zero or (go.omits_empty and can_be_empty)):
             fields.append((key, zero_value(field)))
     fill = node.go.fill = tuple(fields)
     return fill

@@ -63,7 +63,7 @@ def is_omitted(field: Node, value: Any) -> bool:
     """Return whether `value` is an empty list or map that Go does not write in this field."""
     go = field.go
     is_empty = (go.kind == "list" and value == []) or (go.kind == "map" and value == {})
-    return is_empty and bool(go.omit_empty) and not go.pointer
+    return is_empty and bool(go.omits_empty) and not go.is_pointer
 
 
 def restore_nulls(dropped: Any, before: Any) -> Any:
@@ -94,7 +94,7 @@ def drop(node: Node, value: dict[str, Any]) -> dict[str, Any]:
         if dropped is not inner:
             if result is None:
                 result = dict(value)
-            if dropped is None and field.go.omit_empty:
+            if dropped is None and field.go.omits_empty:
                 del result[key]
             else:
                 result[key] = dropped
@@ -106,7 +106,7 @@ def _drop_in_field(field: Node, value: Any) -> Any:
     if kind == "struct":
         return drop(field, value)
     if kind == "list" or kind == "map":
-        return _drop_in_children(field, value) if value or field.go.pointer else None
+        return _drop_in_children(field, value) if value or field.go.is_pointer else None
     if kind in _UNIONS and type(value) is dict:
         return drop(builtin.schema_of_type("apiextensions.v1.JSONSchemaProps"), value)
     return value

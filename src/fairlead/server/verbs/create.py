@@ -75,7 +75,7 @@ def commit_create(write: Write, obj: Object, *, is_by_update: bool = False) -> S
     resource = write.resource
     if resource.has_generation:
         obj["metadata"]["generation"] = 1
-    if resource.custom and resource.status:
+    if resource.custom and resource.has_status:
         obj.pop("status", None)
         obj = stored_defaults.fill_new_status(write, obj)
     with_empty_values = obj

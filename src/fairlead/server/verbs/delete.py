@@ -38,7 +38,7 @@ class DeleteOptions:
     uid: str | None = None
     version: str | None = None
     propagation: str | None = None
-    orphan: bool | None = None
+    orphans_dependents: bool | None = None
     dry_run: bool = False
 
 
@@ -63,7 +63,7 @@ def read_options(request: Request) -> DeleteOptions:
         uid=preconditions.get("uid"),
         version=preconditions.get("resourceVersion"),
         propagation=fields.get("propagationPolicy") or None,
-        orphan=fields.get("orphanDependents"),
+        orphans_dependents=fields.get("orphanDependents"),
         dry_run=bool(fields.get("dryRun")),
     )
 
@@ -117,7 +117,7 @@ def delete(server: "Server", request: Request, route: Route) -> Response:
         raise not_found(resource, route.name)
     admit = partial(_admit_delete, server, request, route, options)
     result, was_removed = delete_object(server, resource, versions.expect_readable(resource, stored), options, admit)
-    status = 202 if not was_removed and options.orphan is False else 200
+    status = 202 if not was_removed and options.orphans_dependents is False else 200
     if was_removed and not resource.delete_returns_object:
         return Response(status, encoding.encode(success_status(resource, stored.object)), warnings=request.warnings)
     return representation.object_response(status, result, request.warnings)
@@ -125,7 +125,11 @@ def delete(server: "Server", request: Request, route: Route) -> Response:
 
 def _warn_about_job_pods(request: Request, resource: Resource, options: DeleteOptions) -> None:
     """Warn that the Pods of a deleted Job stay, unless the request says what to do with them."""
-    if (resource.group, resource.kind) == ("batch", "Job") and options.propagation is None and options.orphan is None:
+    if (
+        (resource.group, resource.kind) == ("batch", "Job")
+        and options.propagation is None
+        and options.orphans_dependents is None
+    ):
         request.warn(
             "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove "
             "them or set propagationPolicy=Orphan to suppress this warning"
@@ -249,8 +253,8 @@ def _terminate_namespace(server: "Server", resource: Resource, stored: Stored, o
         return stored if (obj.get("spec") or {}).get("finalizers") else None
     metadata = {**obj["metadata"], "deletionTimestamp": server.now}
     current_finalizers = metadata.get("finalizers") or []
-    if options.orphan is False:  # only for a Namespace, this means foreground deletion
-        options = replace(options, orphan=None, propagation="Foreground")
+    if options.orphans_dependents is False:  # only for a Namespace, this means foreground deletion
+        options = replace(options, orphans_dependents=None, propagation="Foreground")
     finalizers = _compute_finalizers(server, resource, current_finalizers, options)
     if finalizers != current_finalizers:
         metadata["finalizers"] = list(dict.fromkeys(finalizers))
@@ -330,8 +334,8 @@ def _compute_finalizers(
     is_orphaning = is_foreground = False
     if not deletion_rules.supports_propagation(resource):
         pass
-    elif options.orphan is not None:
-        is_orphaning = options.orphan
+    elif options.orphans_dependents is not None:
+        is_orphaning = options.orphans_dependents
     elif options.propagation is not None:
         is_orphaning, is_foreground = options.propagation == "Orphan", options.propagation == "Foreground"
     elif ORPHAN in current_finalizers:

@@ -83,7 +83,7 @@ def update_object(
     resource, server = write.resource, write.server
     live = write.live
     # If an update may create an object of this kind, an update of its status may create one too.
-    if live is None and not may_create and (not resource.create_on_update or write.subresource not in ("", "status")):
+    if live is None and not may_create and (not resource.creates_on_update or write.subresource not in ("", "status")):
         raise not_found(resource, write.name)
     if uid and uid != (live.object["metadata"]["uid"] if live else ""):
         raise conflict(resource, write.name, _format_uid_precondition(write, uid, live))
@@ -111,7 +111,7 @@ def update_object(
     # A writer owns the duplicate owner references of its patch, so they are removed only after tracking.
     obj = metadata.remove_duplicate_owners(obj, write, metadata.DUPLICATE_OWNERS_PATCHED)
     reject_escalation(write, obj, live.object)
-    if not version and not resource.unconditional_update:
+    if not version and not resource.allows_unconditional_update:
         error = FieldError(
             "FieldValueInvalid", "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
         )

@@ -42,10 +42,10 @@ class Watch:
     namespace: str | None
     selection: lists.Selection
     representation: Representation
-    bookmarks: bool
+    sends_bookmarks: bool
     timeout: float
     version: int  # the watch sends the changes after this version
-    initial: bool  # the current objects are sent first
+    sends_initial_events: bool  # the current objects are sent first
     announce: bool  # a bookmark with an annotation follows the current objects
     replica: "Replica | None" = None
 
@@ -54,7 +54,7 @@ class Watch:
         start = loop.time()
         deadline = start + self.timeout
         undone_count = self.server.store.undo_count
-        if self.initial:
+        if self.sends_initial_events:
             if self.replica is not None:
                 await self.replica.wait_for(self.version)
             self.version = max(self._get_visible_version(), self.table.compacted_version)
@@ -121,7 +121,7 @@ class Watch:
         return [b"".join(frames[at : at + BATCH]) for at in range(0, len(frames), BATCH)]
 
     def _find_next_bookmark(self, now: float, deadline: float) -> float | None:
-        if not self.bookmarks:
+        if not self.sends_bookmarks:
             return None
         before_end = deadline - BOOKMARK_BEFORE_END
         return before_end if now < before_end < now + BOOKMARK_EVERY else now + BOOKMARK_EVERY
@@ -203,10 +203,10 @@ def watch(server: "Server", request: Request, route: Route) -> StreamingResponse
         namespace=(route.namespace or None) if resource.namespaced else "",
         selection=selection,
         representation=representation,
-        bookmarks=bookmarks,
+        sends_bookmarks=bookmarks,
         timeout=float(timeout),
         version=0 if initial and requested == "0" else version,
-        initial=initial,
+        sends_initial_events=initial,
         announce=announce,
         replica=request.replica,
     )

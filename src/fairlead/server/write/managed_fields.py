@@ -100,7 +100,7 @@ def find_reset_fields(resource: Resource, subresource: str) -> FieldSet | None:
         return FieldSet.of(path("spec"), *immutable) if immutable else _SPEC
     if resource.reset_fields:
         return FieldSet.of(path("status"), *map(path, resource.reset_fields))
-    return _STATUS if resource.status else None
+    return _STATUS if resource.has_status else None
 
 
 class FieldTracker:

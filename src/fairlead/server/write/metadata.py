@@ -181,7 +181,7 @@ def update_generation(
     if not resource.has_generation or subresource == "status":
         return
     if resource.custom:
-        ignored = {"metadata", "status"} if resource.status else {"metadata"}
+        ignored = {"metadata", "status"} if resource.has_status else {"metadata"}
         has_changed = not exactly_equal(
             {k: v for k, v in obj.items() if k not in ignored}, {k: v for k, v in old.items() if k not in ignored}
         )

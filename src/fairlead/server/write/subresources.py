@@ -12,7 +12,7 @@ def keep_other_parts(resource: Resource, subresource: str, obj: Object, old: Obj
         return _keep_all_but_status(resource, obj, old)
     if resource.kind == "Namespace" and not resource.group and not subresource:
         obj = _copy_field(obj, "spec", old)  # Its finalizers are changed only through /finalize.
-    if resource.status:
+    if resource.has_status:
         return _copy_field(obj, "status", old)
     return obj
 

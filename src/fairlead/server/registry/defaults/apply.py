@@ -65,7 +65,7 @@ def _find_defaults(node: Node) -> _Defaults:
 def _is_pointer(node: Node, key: str) -> bool:
     """Return whether the Go type of a field is a pointer, so that an empty value differs from an absent one."""
     child = node.fields.get(key)
-    return child is not None and bool(child.go.pointer)
+    return child is not None and bool(child.go.is_pointer)
 
 
 def _has_defaults(node: Node, visited_types: frozenset[str] = frozenset()) -> bool:

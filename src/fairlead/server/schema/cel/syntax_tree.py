@@ -46,7 +46,7 @@ class Identifier(Expression):
 class Select(Expression):
     operand: Expression
     field: str
-    test: bool  # True for has(operand.field).
+    is_presence_test: bool  # True for has(operand.field).
 
     @property
     def children(self) -> list[Expression]:

@@ -60,7 +60,7 @@ class Revision(NamedTuple):
     plural: str
     namespace: str
     name: str
-    deleted: bool
+    is_deleted: bool
     bytes_differ: bool
     object: dict[str, Any]
 
@@ -207,7 +207,7 @@ def _count_secrets(connection: sqlite3.Connection) -> int:
 
 
 def _build_row(revision: Revision) -> tuple[Any, ...]:
-    columns = (*revision[:5], int(revision.deleted), int(revision.bytes_differ))
+    columns = (*revision[:5], int(revision.is_deleted), int(revision.bytes_differ))
     encoded = msgspec.json.encode(revision.object)
     return *columns, encoded, _compute_checksum(columns, encoded)
 

@@ -107,7 +107,7 @@ class DurableJournal:
         for revision in database.revisions:
             stored = Stored(revision.object, revision.version)
             stored.bytes_differ = revision.bytes_differ
-            store.restore(store.table(revision.group, revision.plural), stored, is_deleted=revision.deleted)
+            store.restore(store.table(revision.group, revision.plural), stored, is_deleted=revision.is_deleted)
         database.revisions = []
 
     async def _flush(self) -> None:

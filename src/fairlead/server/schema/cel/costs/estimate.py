@@ -95,7 +95,7 @@ class CostEstimator:
     def _cost_select(self, expression: Select) -> int:
         cost = self.cost(expression.operand)
         operand = self.types[expression.operand]
-        if expression.test:
+        if expression.is_presence_test:
             self.types[expression] = BOOL
             return cost
         self.types[expression] = result_types.field_type(operand, expression.field)
