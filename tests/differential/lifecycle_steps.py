@@ -58,7 +58,7 @@ def _watch(kind: ObjectGenerator, versions: list[str]) -> Step:
         query = {**query, "resourceVersion": rng.choice(["0", "x", "-1"])}
     if rng.random() < 0.2:
         query = {**query, "sendInitialEvents": rng.choice(["true", "true", "false", "x"])}
-        query |= kind.some(allowWatchBookmarks="true") | kind.some(resourceVersionMatch="NotOlderThan")
+        query |= kind.choose_parts(allowWatchBookmarks="true") | kind.choose_parts(resourceVersionMatch="NotOlderThan")
     accept = rng.choice([{}, {}, {"accept": TABLE}, {"accept": PARTIAL}])
     if (
         "allowWatchBookmarks" in query
@@ -73,7 +73,7 @@ def generate_delete_steps(kind: ObjectGenerator) -> list[Step]:
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "o"}}
     steps: list[Step] = [{"do": "POST", "path": "/api/v1/namespaces/{ns}/configmaps", "body": owner}]
     body = kind.object()
-    reference = {**OWNER, "uid": "${0.metadata.uid}", **kind.some(controller=True, blockOwnerDeletion=True)}
+    reference = {**OWNER, "uid": "${0.metadata.uid}", **kind.choose_parts(controller=True, blockOwnerDeletion=True)}
     body["metadata"] |= {"ownerReferences": [reference], "finalizers": _finalizers(kind)}
     steps.append({"do": "POST", "path": kind.path, "body": body})
     for _ in range(rng.randint(3, 7)):

@@ -190,7 +190,11 @@ def _scale(kind: ObjectGenerator, name: str, last: int) -> Step:
 def _evict(kind: ObjectGenerator, name: str, last: int) -> Step:
     body: dict[str, Any] = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
     options = {"preconditions": {"uid": f"${{{last}.metadata.uid}}"}, "gracePeriodSeconds": 0}
-    return {"do": "POST", "path": f"{kind.path}/{name}/eviction", "body": body | kind.some(deleteOptions=options)}
+    return {
+        "do": "POST",
+        "path": f"{kind.path}/{name}/eviction",
+        "body": body | kind.choose_parts(deleteOptions=options),
+    }
 
 
 def _bind(kind: ObjectGenerator, name: str, last: int) -> Step:
@@ -200,7 +204,7 @@ def _bind(kind: ObjectGenerator, name: str, last: int) -> Step:
 
 
 def _token(kind: ObjectGenerator, name: str, last: int) -> Step:
-    spec = {"audiences": ["a"], **kind.some(expirationSeconds=kind.rng.choice([600, 3600, 1]))}
+    spec = {"audiences": ["a"], **kind.choose_parts(expirationSeconds=kind.rng.choice([600, 3600, 1]))}
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
     return {"do": "POST", "path": f"{kind.path}/{name}/token", "body": body}
 
