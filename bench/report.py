@@ -118,16 +118,16 @@ SECTIONS = {
 
 def main():
     """Write the page. Return the names of the sections with incomplete results."""
-    text, incomplete = PAGE.read_text(), []
+    page, incomplete = PAGE.read_text(), []
     for name, section in SECTIONS.items():
         first, last = f"<!-- bench {name} -->", f"<!-- /bench {name} -->"
-        before, _, after_marker = text.partition(first)
+        before, _, after_marker = page.partition(first)
         plots.clear()
         try:
             if not (result := recording.load(name)):
                 continue
             body = section(result)
-            text = f"{before}{first}\n\n{body}\n\n{last}{after_marker[after_marker.index(last) + len(last) :]}"
+            page = f"{before}{first}\n\n{body}\n\n{last}{after_marker[after_marker.index(last) + len(last) :]}"
         except (
             ArithmeticError,
             LookupError,
@@ -140,7 +140,7 @@ def main():
         PLOTS.mkdir(exist_ok=True)
         for plot_name, svg in plots.items():
             recording.write(PLOTS / f"{plot_name}.svg", svg)
-    recording.write(PAGE, text)
+    recording.write(PAGE, page)
     print(f"{PAGE.relative_to(PAGE.parent.parent)} was written")
     return incomplete
 

@@ -145,8 +145,8 @@ def write_pages(folder: Path) -> None:
     """Write all pages, and remove pages of hazards that no longer exist."""
     folder.mkdir(exist_ok=True)
     pages = render_pages()
-    for name, text in pages.items():
-        (folder / name).write_text(text)
+    for name, page in pages.items():
+        (folder / name).write_text(page)
     for path in folder.glob("*.md"):
         if path.name not in pages:
             path.unlink()

@@ -110,8 +110,8 @@ def commands_page() -> str:
 
 def _describe(command: click.Command, path: str) -> list[str]:
     context = click.Context(command, info_name=path)
-    text = inspect.cleandoc(command.help or "").replace("\b\n", "")
-    lines = ["", f"### {path}", "", *_help_paragraphs(text)]
+    help_text = inspect.cleandoc(command.help or "").replace("\b\n", "")
+    lines = ["", f"### {path}", "", *_help_paragraphs(help_text)]
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
             subcommand = command.get_command(context, name)
@@ -156,8 +156,8 @@ def errors_page() -> str:
     for name in errors.__all__:
         error = getattr(errors, name)
         if isinstance(error, type) and issubclass(error, BaseException):
-            text = " ".join(inspect.cleandoc(error.__doc__ or "").split())
-            lines.append(f"| `{name}` | `{error.__base__.__name__}` | {_cell(text)} |")
+            description = " ".join(inspect.cleandoc(error.__doc__ or "").split())
+            lines.append(f"| `{name}` | `{error.__base__.__name__}` | {_cell(description)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -234,12 +234,14 @@ def _json_type(annotation: str, classes: dict[str, ast.ClassDef]) -> str:
     annotation = re.sub(
         r"Literal\[([^]]*)\]", lambda match: match[1].replace("'", "`").replace(", ", " or "), annotation
     )
-    text = (
+    type_text = (
         re.sub(r"\b(\w+)\[", lambda match: f"{collections[match[1]]} of ", annotation)
         .replace("]", "")
         .replace(" | ", " or ")
     )
-    return re.sub(r"(?<![`\w])\w+(?![`\w])", lambda match: words.get(match[0], match[0]), text).replace(", ", " to ")
+    return re.sub(r"(?<![`\w])\w+(?![`\w])", lambda match: words.get(match[0], match[0]), type_text).replace(
+        ", ", " to "
+    )
 
 
 PAGES = {

@@ -28,10 +28,10 @@ def with_ratio(value, ours, *, is_more_better=False):
 def describe_run(result):
     """Describe the date and the machine of a measurement."""
     run = result["run"]
-    text = f"Measured {run['date']} on {run['machine']}, Python {run['python']}, {_load(run)}."
+    description = f"Measured {run['date']} on {run['machine']}, Python {run['python']}, {_load(run)}."
     if part := run.get("part"):
-        text += f" Part of it was measured separately on {part['date']}, {_load(part)}."
-    return " ".join([text, *([run["note"]] if "note" in run else [])])
+        description += f" Part of it was measured separately on {part['date']}, {_load(part)}."
+    return " ".join([description, *([run["note"]] if "note" in run else [])])
 
 
 def _load(run):

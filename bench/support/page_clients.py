@@ -19,7 +19,7 @@ PEERS = [name for name in CLIENTS if name != "floor" and not name.startswith("ou
 
 def clients(result):
     rows, versions = result["rows"], result["versions"]
-    label = {name: f"{text} {versions.get(name, '')}".strip() for name, text in CLIENTS.items()}
+    label = {name: f"{client_name} {versions.get(name, '')}".strip() for name, client_name in CLIENTS.items()}
     names = [name for name in CLIENTS if name in rows and not rows[name].get("failed")]
     ours, whole_operator = rows["ours"], rows["ours_operator"]
     body = []

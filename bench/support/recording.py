@@ -47,8 +47,8 @@ def merge(old, new):
     return round(new, 3) if isinstance(new, float) else new
 
 
-def write(path, text):
+def write(path, content):
     """Write the file atomically."""
     new = path.with_name(f".{path.name}.new")
-    new.write_text(text.rstrip("\n") + "\n")
+    new.write_text(content.rstrip("\n") + "\n")
     new.replace(path)

@@ -25,13 +25,13 @@ class Change(NamedTuple):
     text: str  # The whole file with the change.
 
 
-def changes(text: str) -> Iterator[Change]:
+def changes(source: str) -> Iterator[Change]:
     """Yield every change of a module's text, one at a time."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(ast.parse(source)):
         for place, new in _replacements(node):
-            start, end = (_offset(text, place, prefix) for prefix in ("", "end_"))
-            old = " ".join(text[start:end].split())
-            yield Change(place.lineno, old, new, text[:start] + new + text[end:])
+            start, end = (_offset(source, place, prefix) for prefix in ("", "end_"))
+            old = " ".join(source[start:end].split())
+            yield Change(place.lineno, old, new, source[:start] + new + source[end:])
 
 
 def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
@@ -51,7 +51,7 @@ def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:
             yield node, "break"
 
 
-def _offset(text: str, node: ast.expr | ast.stmt, prefix: str) -> int:
+def _offset(source: str, node: ast.expr | ast.stmt, prefix: str) -> int:
     line, column = getattr(node, f"{prefix}lineno"), getattr(node, f"{prefix}col_offset")
-    before = text.splitlines(keepends=True)[:line]
+    before = source.splitlines(keepends=True)[:line]
     return sum(map(len, before[:-1])) + len(before[-1].encode()[:column].decode())

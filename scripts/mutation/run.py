@@ -80,9 +80,9 @@ each guard of the writes too. "Timed out" means that no test failed, but the tes
 class _Overlay(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """An import hook that loads one module from a changed text."""
 
-    def __init__(self, file: str, text: str) -> None:
+    def __init__(self, file: str, source: str) -> None:
         self.name = "fairlead." + file.removesuffix(".py").replace("/", ".")
-        self.path, self.text = str(PACKAGE / file), text
+        self.path, self.text = str(PACKAGE / file), source
 
     def find_spec(self, name, path, target=None):
         return importlib.util.spec_from_loader(name, self, origin=self.path) if name == self.name else None
@@ -92,11 +92,11 @@ class _Overlay(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(self.text, self.path, "exec"), module.__dict__)
 
 
-def find_failing_test(file: str, text: str, tests: list[str], first: list[str]) -> str | None:
+def find_failing_test(file: str, source: str, tests: list[str], first: list[str]) -> str | None:
     """Return the first test that fails with that text of the file, TIMED_OUT if the tests do not end, or None."""
     duration = measure(tuple(tests))
     while True:
-        code, output = run_tests(file, text, [*first, *tests], max(MIN_TIMEOUT, TIMEOUT_FACTOR * duration))
+        code, output = run_tests(file, source, [*first, *tests], max(MIN_TIMEOUT, TIMEOUT_FACTOR * duration))
         if code is not None:
             break
         duration, before = measure_again(tests), duration
@@ -124,14 +124,14 @@ def measure_again(tests: list[str]) -> float:
     return time.monotonic() - begin
 
 
-def run_tests(file: str | None, text: str, tests: list[str], timeout: float) -> tuple[int | None, str]:
+def run_tests(file: str | None, source: str, tests: list[str], timeout: float) -> tuple[int | None, str]:
     """Return the exit code of the tests, or None after a timeout, and their output."""
     with tempfile.TemporaryFile() as output:
         child = os.fork()
         if child == 0:
             code = 99
             try:
-                code = _run_in_child(file, text, tests, output.fileno())
+                code = _run_in_child(file, source, tests, output.fileno())
             finally:
                 sys.stdout.flush()
                 sys.stderr.flush()
@@ -141,14 +141,14 @@ def run_tests(file: str | None, text: str, tests: list[str], timeout: float) -> 
         return code, output.read().decode(errors="replace")
 
 
-def _run_in_child(file: str | None, text: str, tests: list[str], output: int) -> int:
+def _run_in_child(file: str | None, source: str, tests: list[str], output: int) -> int:
     os.setsid()
     for fd in (1, 2):
         os.dup2(output, fd)
     without_shrinking = list(hypothesis.Phase)[:3]
     hypothesis.settings.register_profile("once", hypothesis.settings(DETERMINISTIC, phases=without_shrinking))
     if file is not None:
-        overlay = _Overlay(file, text)
+        overlay = _Overlay(file, source)
         sys.meta_path.insert(0, overlay)
         try:
             importlib.import_module(overlay.name)  # Before pytest installs its own import hook in front of this one.
@@ -188,18 +188,18 @@ def run_guards(words: list[str], earlier_rows: dict[str, str]) -> Iterator[tuple
         has_histories = mutant.file.startswith("writes/")
         if (words and not any(word in mutant.guard for word in words)) or (earlier_rows and not has_histories):
             continue
-        text = (PACKAGE / mutant.file).read_text()
-        if text.count(mutant.old) != 1:
+        source = (PACKAGE / mutant.file).read_text()
+        if source.count(mutant.old) != 1:
             sys.exit(
-                f"{mutant.guard}: {mutant.file} has {mutant.old!r} {text.count(mutant.old)} times: correct guards.py"
+                f"{mutant.guard}: {mutant.file} has {mutant.old!r} {source.count(mutant.old)} times: correct guards.py"
             )
-        text = text.replace(mutant.old, mutant.new)
+        source = source.replace(mutant.old, mutant.new)
         if mutant.guard in earlier_rows:
             test = earlier_rows[mutant.guard].split(" | ")[1]
         else:
-            test = _format_test(find_failing_test(mutant.file, text, *tests_of(mutant.file)))
+            test = _format_test(find_failing_test(mutant.file, source, *tests_of(mutant.file)))
         history_verdict = (
-            FOUND[find_failing_test(mutant.file, text, HISTORIES, []) is not None] if has_histories else NOT_RUN
+            FOUND[find_failing_test(mutant.file, source, HISTORIES, []) is not None] if has_histories else NOT_RUN
         )
         print(f"{'NO TEST' if test == NONE else 'tested':8}  {mutant.guard:60}  {test}  {history_verdict}", flush=True)
         yield mutant.guard, f"| {mutant.guard} | {test} | {history_verdict} |"

@@ -267,8 +267,8 @@ def test_dev_restarts_the_operator_when_its_file_changes(failing, thing):
         process.communicate()
 
 
-def wait_for(process, text):
-    return any(text in line for line in process.stderr)
+def wait_for(process, expected):
+    return any(expected in line for line in process.stderr)
 
 
 def test_last_line_of_json_logs_is_json(write):

@@ -47,8 +47,12 @@ def test_spans_are_sent_to_the_collector(collector):
     assert " trace_id=" in completed.stderr
     (path, body), *_ = bodies
     assert path == "/v1/traces"
-    for text in (b"reconcile Greeting", b"PATCH /api/v1/namespaces/default/configmaps/hello", b"service.name"):
-        assert text in body
+    for expected_bytes in (
+        b"reconcile Greeting",
+        b"PATCH /api/v1/namespaces/default/configmaps/hello",
+        b"service.name",
+    ):
+        assert expected_bytes in body
 
 
 def test_collector_that_is_down_does_not_fail_the_run():

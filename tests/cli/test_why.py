@@ -26,8 +26,8 @@ def fairlead(*args):
 def url(tmp_path_factory):
     """The page of an operator with one object that succeeds and one that fails."""
     greetings = tmp_path_factory.mktemp("why") / "greetings.yaml"
-    text = (EXAMPLES / "greeting.yaml").read_text()
-    greetings.write_text(f"{text}\n---\n{text.replace('name: hello', 'name: bad').replace('who:', 'nobody:')}")
+    manifest = (EXAMPLES / "greeting.yaml").read_text()
+    greetings.write_text(f"{manifest}\n---\n{manifest.replace('name: hello', 'name: bad').replace('who:', 'nobody:')}")
     command = [sys.executable, "-m", "fairlead", "run", EXAMPLES / "greeter.py", "--embedded", "--apply", greetings]
     process = subprocess.Popen(
         [*map(str, command), "--ui", "0", "-v"], stderr=subprocess.PIPE, text=True, cwd=ROOT, bufsize=1

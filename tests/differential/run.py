@@ -151,7 +151,10 @@ def format_difference(difference: Difference) -> str:
     real, embedded = (json.dumps(value, ensure_ascii=False) for value in values)
     first = next((at for at, (a, b) in enumerate(zip(real, embedded, strict=False)) if a != b), 0)
     start = max(0, first - 200)  # Long texts often differ only at their end.
-    lines = [f"      {name:8} {text[start : start + 600]}" for name, text in (("real", real), ("embedded", embedded))]
+    lines = [
+        f"      {name:8} {response_text[start : start + 600]}"
+        for name, response_text in (("real", real), ("embedded", embedded))
+    ]
     return "\n".join([f"  step {index}: {path}", *lines])
 
 

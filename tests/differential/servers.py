@@ -113,7 +113,7 @@ class ServerPair:
         normalizer = Normalizer("conf-none", "none")
         real = {"code": code, "body": normalizer.normalize(body)}
         if warnings:
-            real["warnings"] = [normalizer.normalize_text(text) for text in warnings]
+            real["warnings"] = [normalizer.normalize_text(warning) for warning in warnings]
         return real, embedded
 
 

@@ -54,15 +54,15 @@ def remove_steps(scenario: Scenario, removed: set[int]) -> Scenario | None:
     steps = scenario["steps"]
     texts = [json.dumps(step) for step in steps]
     removed = {index for index in removed if index < len(steps)}
-    for index, text in enumerate(texts):
-        if any(int(match[2]) in removed for match in _REFERENCE.finditer(text)):
+    for index, step_text in enumerate(texts):
+        if any(int(match[2]) in removed for match in _REFERENCE.finditer(step_text)):
             removed.add(index)
     remaining = [index for index in range(len(steps)) if index not in removed]
     if not remaining or not removed:
         return None
     positions = {old: new for new, old in enumerate(remaining)}
     renumbered = [_REFERENCE.sub(lambda m: f"{m[1]}{positions[int(m[2])]}", texts[index]) for index in remaining]
-    return {**scenario, "steps": [json.loads(text) for text in renumbered]}
+    return {**scenario, "steps": [json.loads(step_text) for step_text in renumbered]}
 
 
 def _reduce_part(scenario: Scenario, scenario_part: str) -> Iterator[Scenario]:

@@ -9,8 +9,8 @@ from fairlead.api.builtin import ConfigMap, Deployment, Secret
 from fairlead.writes import apply
 
 
-def cm(env, text="x"):
-    return ConfigMap("c", env.namespace, data={"a": text})
+def cm(env, value="x"):
+    return ConfigMap("c", env.namespace, data={"a": value})
 
 
 def deployment(env, cpu="1000m"):
@@ -89,8 +89,8 @@ async def test_h52_drift_is_detected_without_a_generation(env):
 
 
 async def test_h53_key_omitted_from_string_data_is_removed(env):
-    def secret(**text):
-        return Secret("s", env.namespace, stringData=text)
+    def secret(**string_data):
+        return Secret("s", env.namespace, stringData=string_data)
 
     await env.foreign_client.apply(secret(a="1", b="2"), field_manager="naive")
     assert set((await env.foreign_client.apply(secret(a="1"), field_manager="naive"))["data"]) == {"a", "b"}

@@ -18,19 +18,19 @@ class SchemaGenerator:
         self.loose = loose
 
     def root(self) -> dict[str, Any]:
-        text = {"type": "string"}
+        string_schema = {"type": "string"}
         metadata = {
             "type": "object",
             "properties": {
-                "name": text,
-                "namespace": text,
-                "uid": text,
+                "name": string_schema,
+                "namespace": string_schema,
+                "uid": string_schema,
                 "managedFields": {"type": "array", "items": {"type": "object"}},
-                "labels": {"type": "object", "additionalProperties": text},
-                "finalizers": {"type": "array", "items": text, "x-kubernetes-list-type": "set"},
+                "labels": {"type": "object", "additionalProperties": string_schema},
+                "finalizers": {"type": "array", "items": string_schema, "x-kubernetes-list-type": "set"},
             },
         }
-        properties = {"apiVersion": text, "kind": text, "metadata": metadata}
+        properties = {"apiVersion": string_schema, "kind": string_schema, "metadata": metadata}
         return {"type": "object", "properties": {**properties, "spec": self.struct(0, 6), "status": self.struct(1, 3)}}
 
     def struct(self, depth: int, max_fields: int) -> dict[str, Any]:

@@ -247,7 +247,7 @@ async def test_apply_without_a_terminal_requires_yes(shell):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("evidence", "message"),
     [
         ("", "it is not JSON"),
         ("{", "it is not JSON"),
@@ -256,16 +256,16 @@ async def test_apply_without_a_terminal_requires_yes(shell):
         ('{"version": 1, "downstream": "another"}', "it belongs to another downstream cluster"),
     ],
 )
-async def test_unreadable_evidence_is_reported_and_not_overwritten(shell, text, message):
+async def test_unreadable_evidence_is_reported_and_not_overwritten(shell, evidence, message):
     await shell.harness.create_route()
     file = shell.folder / "evidence.json"
-    file.write_text(text)
+    file.write_text(evidence)
     status, _, errors = await shell("plan", "--grace", "0s", "--evidence", str(file))
     assert status == 2
     assert message in errors
     assert "choose another file with --evidence, or move it away" in errors
     assert len(errors.splitlines()) == 1
-    assert file.read_text() == text
+    assert file.read_text() == evidence
 
 
 @pytest.mark.parametrize(
@@ -294,9 +294,9 @@ async def test_damaged_evidence_is_reported_and_not_overwritten(shell, damage):
 async def test_evidence_from_the_future_does_not_shorten_the_grace(shell):
     await shell.harness.create_route()
     await shell("plan")
-    text = shell.evidence.read_text()
-    since = json.loads(text)["clusters"]["project-a"]["absent"][0][4]
-    shell.evidence.write_text(text.replace(since, "2999-01-01T00:00:00.000000Z"))
+    evidence = shell.evidence.read_text()
+    since = json.loads(evidence)["clusters"]["project-a"]["absent"][0][4]
+    shell.evidence.write_text(evidence.replace(since, "2999-01-01T00:00:00.000000Z"))
     _, stdout, _ = await shell("plan", "-o", "-")
     assert [item["state"] for item in json.loads(stdout)["items"]] == ["waiting"]
 
@@ -394,7 +394,7 @@ async def test_escape_codes_in_a_rule_message_are_removed(shell):
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("rules_yaml", "message"),
     [
         ("rules: 3", "has no list `rules`"),
         ("rules: [{use: nothing}]", "no shipped rule 'nothing'"),
@@ -406,7 +406,7 @@ async def test_escape_codes_in_a_rule_message_are_removed(shell):
         ("{", "not YAML at line"),
     ],
 )
-def test_error_in_a_rules_file_names_the_rule_and_field(tmp_path, text, message):
-    (tmp_path / "rules.yaml").write_text(text)
+def test_error_in_a_rules_file_names_the_rule_and_field(tmp_path, rules_yaml, message):
+    (tmp_path / "rules.yaml").write_text(rules_yaml)
     with pytest.raises(RulesError, match=message.replace("`", ".")):
         load(tmp_path / "rules.yaml")

@@ -118,10 +118,10 @@ def _paeth(left, up, corner):
 
 
 def test_page_renders_two_timelines(address, tmp_path):
-    text = chromium(tmp_path, "--dump-dom", address)
-    assert text.count("<svg") == 2
-    assert "<title>fairlead demo</title>" in text
-    assert "0.001 s PUT" in text  # the tooltip of a mark
+    dom = chromium(tmp_path, "--dump-dom", address)
+    assert dom.count("<svg") == 2
+    assert "<title>fairlead demo</title>" in dom
+    assert "0.001 s PUT" in dom  # the tooltip of a mark
 
 
 @pytest.mark.parametrize(

@@ -36,17 +36,17 @@ def test_json_figures_are_complete_and_consistent(system, tmp_path):
         assert figures["watch_events"] > 0
     assert {result["new"][key] for key in ("conflicts", "already_exists", "lost", "stuck")} == {0}
     assert result["old"]["conflicts"] + result["old"]["already_exists"] > 0
-    text = (tmp_path / "index.html").read_text()
-    assert text.count("<svg") == 2
-    assert not re.search(r"https?://|<script|url\(", text)
+    page_html = (tmp_path / "index.html").read_text()
+    assert page_html.count("<svg") == 2
+    assert not re.search(r"https?://|<script|url\(", page_html)
 
 
 def test_page_escapes_text_from_objects():
     evil = "<script>alert(1)</script>"
     outcome = Outcome({}, [], 0, [evil], [evil], [Record(REQUEST, 0.1, evil, "PUT", path=evil, outcome="409")])
-    text = page.render({evil: (1, {"old": outcome})})
-    assert "<script" not in text
-    assert text.count("&lt;script&gt;") >= 5
+    page_html = page.render({evil: (1, {"old": outcome})})
+    assert "<script" not in page_html
+    assert page_html.count("&lt;script&gt;") >= 5
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def test_five_demos_are_installed():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(None, "never"), (0.5, "0.50s"), (59.999, "1m00s"), (299.9, "5m00s"), (1001.0, "16m41s")]
+    ("seconds", "expected"), [(None, "never"), (0.5, "0.50s"), (59.999, "1m00s"), (299.9, "5m00s"), (1001.0, "16m41s")]
 )
-def test_durations_of_a_minute_and_more_are_in_minutes(seconds, text):
-    assert page.format_duration(seconds) == text
+def test_durations_of_a_minute_and_more_are_in_minutes(seconds, expected):
+    assert page.format_duration(seconds) == expected
 
 
 def test_page_shows_the_output_of_the_demo():

@@ -15,8 +15,8 @@ README = (ROOT / "README.md").read_text()
 
 
 def code_block(language):
-    (text,) = re.findall(rf"```{language}[^\n]*\n(.*?)```", README, re.DOTALL)
-    return text
+    (block,) = re.findall(rf"```{language}[^\n]*\n(.*?)```", README, re.DOTALL)
+    return block
 
 
 def fairlead(*args):

@@ -24,8 +24,8 @@ def print_diff(*records, **console):
 
 def test_changes_are_printed_as_old_and_new_lines():
     fields = (FieldChange("data.text", "old", "new"), FieldChange("metadata.labels", None, {"a": "b"}))
-    diff, text = print_diff({"outcome": "changed", "fields": fields})
-    assert text.splitlines() == [
+    diff, printed = print_diff({"outcome": "changed", "fields": fields})
+    assert printed.splitlines() == [
         "@ ConfigMap default/a would change",
         "- data.text: old",
         "+ data.text: new",
@@ -37,10 +37,10 @@ def test_changes_are_printed_as_old_and_new_lines():
 
 def test_equal_diff_is_printed_once_and_unchanged_objects_are_not_printed():
     change = {"outcome": "changed", "fields": (FieldChange("data.text", "old", "new"),)}
-    _, text = print_diff(change, change, {"outcome": "unchanged"}, {"outcome": "Conflict"})
-    assert text.count("would change") == 1
-    diff, text = print_diff({"outcome": "unchanged"})
-    assert (diff.changed, text) == (set(), "")
+    _, printed = print_diff(change, change, {"outcome": "unchanged"}, {"outcome": "Conflict"})
+    assert printed.count("would change") == 1
+    diff, printed = print_diff({"outcome": "unchanged"})
+    assert (diff.changed, printed) == (set(), "")
 
 
 @pytest.mark.parametrize(("outcome", "verb"), [("created", "created"), ("deleted", "deleted"), ("deleting", "deleted")])
@@ -60,10 +60,10 @@ def test_colours_are_used_only_on_a_terminal_without_no_color(monkeypatch):
 
 def test_text_of_objects_cannot_control_the_terminal():
     evil = FieldChange("data.\x1b[2J", "[red]old\x1b[31m", "new\rfake")
-    _, text = print_diff({"outcome": "changed", "fields": (evil,)})
-    assert "\x1b" not in text
-    assert "\r" not in text
-    assert "[red]" in text
+    _, printed = print_diff({"outcome": "changed", "fields": (evil,)})
+    assert "\x1b" not in printed
+    assert "\r" not in printed
+    assert "[red]" in printed
 
 
 async def test_dry_run_prints_what_each_write_would_change(api):

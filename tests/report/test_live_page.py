@@ -58,8 +58,8 @@ class PageUnderTest:
             return response, await response.text()
 
     async def json(self, path, type=None, status=200):  # noqa: A002
-        _, text = await self.get(path, status)
-        return msgspec.json.decode(text, type=type) if type else msgspec.json.decode(text)
+        _, body = await self.get(path, status)
+        return msgspec.json.decode(body, type=type) if type else msgspec.json.decode(body)
 
 
 @contextlib.asynccontextmanager
@@ -99,8 +99,8 @@ async def test_overview_has_controllers_queue_and_passes_in_flight():
         (running,) = overview.running
         assert (running.object.name, running.is_running, running.causes) == ("stuck", True, ["Thing stuck added"])
         assert overview.memory.objects == 3
-        _, text = await page.get("/")
-        assert "Passes in flight: 1" in text
+        _, page_html = await page.get("/")
+        assert "Passes in flight: 1" in page_html
         for state, name in (("processing", "stuck"), ("delayed", "late"), ("failing", "bad"), ("idle", "done")):
             objects_in_state = await page.json(f"/debug/objects?state={state}", shapes.ObjectList)
             names = [item.object.name for item in objects_in_state.items]
@@ -131,10 +131,10 @@ async def test_values_of_secrets_and_texts_of_exceptions_are_not_shown():
         await page.running.wait_until_seen(await page.client.get(fl.Secret, "a-token", "default"))
         for name in ("a", "bad"):
             for path in ("/object", "/debug/object"):
-                _, text = await page.get(f"{path}?kind=thing&name={name}")
-                assert "hunter2" not in text
-                assert "aHVudGVyMg" not in text  # in base64
-                assert ("ValueError" if name == "bad" else "redacted") in text
+                _, page_html = await page.get(f"{path}?kind=thing&name={name}")
+                assert "hunter2" not in page_html
+                assert "aHVudGVyMg" not in page_html  # in base64
+                assert ("ValueError" if name == "bad" else "redacted") in page_html
 
 
 async def test_paused_object_and_ambiguous_or_unknown_names_are_explained():
@@ -151,8 +151,8 @@ async def test_paused_object_and_ambiguous_or_unknown_names_are_explained():
         assert (await page.json("/debug/object?kind=things.test.example.com&name=same&namespace=other"))["summary"]
         answer = await page.json("/debug/object?kind=Pod&name=same", status=404)
         assert answer["error"] == "tester does not reconcile Pod: it reconciles Thing"
-        _, text = await page.get("/object?kind=thing&name=%3Cscript%3E", status=404)
-        assert "knows no Thing &lt;script&gt;" in text
+        _, page_html = await page.get("/object?kind=thing&name=%3Cscript%3E", status=404)
+        assert "knows no Thing &lt;script&gt;" in page_html
 
 
 async def test_search_and_pages():
@@ -183,8 +183,8 @@ async def test_requests_for_other_hosts_are_rejected(host):
     """A web site whose name resolves to 127.0.0.1 could read the page otherwise."""
     async with page_under_test() as page:
         for path in ("/", "/object", "/debug", "/debug/objects", "/debug/object", "/assets/page.js", "/nothing"):
-            response, text = await page.get(path, 403, Host=host)
-            assert "tester" not in text
+            response, body = await page.get(path, 403, Host=host)
+            assert "tester" not in body
             assert "Access-Control-Allow-Origin" not in response.headers
 
 
@@ -215,16 +215,16 @@ async def test_address_in_use_is_reported_with_the_remedy():
             await LivePage(page.running, "127.0.0.1", page.page.port).__aenter__()
 
 
-@pytest.mark.parametrize("text", ["0.0.0.0:8095", "[::]:8095", "192.168.1.1:80", "operator.example.com:80"])
-def test_address_beyond_loopback_needs_an_allowed_host(text):
+@pytest.mark.parametrize("address", ["0.0.0.0:8095", "[::]:8095", "192.168.1.1:80", "operator.example.com:80"])
+def test_address_beyond_loopback_needs_an_allowed_host(address):
     with pytest.raises(ValueError, match="neither TLS nor a password: use a loopback address"):
-        parse_address(text)
-    assert parse_address(text, ["operator.example.com"])[1] in (80, 8095)
+        parse_address(address)
+    assert parse_address(address, ["operator.example.com"])[1] in (80, 8095)
 
 
-@pytest.mark.parametrize("text", ["8095", "127.0.0.1:8095", "localhost:8095", "[::1]:8095", ":8095"])
-def test_loopback_addresses_need_nothing_else(text):
-    assert parse_address(text)[1] == 8095
+@pytest.mark.parametrize("address", ["8095", "127.0.0.1:8095", "localhost:8095", "[::1]:8095", ":8095"])
+def test_loopback_addresses_need_nothing_else(address):
+    assert parse_address(address)[1] == 8095
 
 
 async def test_without_a_page_no_record_of_reads_is_built():

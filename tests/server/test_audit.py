@@ -126,10 +126,10 @@ async def test_the_log_has_no_bodies_and_mode_0600(tmp_path):
     body = json.dumps({"metadata": {"name": "s"}, "stringData": {"password": "hunter2"}}).encode()
     response = await server.transport().request(HttpRequest("POST", "/api/v1/namespaces/default/secrets", body=body))
     assert response.status == 201
-    text = path.read_text()
-    assert '"name":"s"' in text
-    assert "hunter2" not in text
-    assert "aHVudGVyMg" not in text
+    log = path.read_text()
+    assert '"name":"s"' in log
+    assert "hunter2" not in log
+    assert "aHVudGVyMg" not in log
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 

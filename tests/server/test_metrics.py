@@ -21,5 +21,5 @@ async def test_requests_are_counted_by_verb_kind_and_code():
     )
     assert server.metrics.total(verb="POST", resource="configmaps", code="409") == 2
     assert server.metrics.total(verb="APPLY", resource="configmaps", code="200") == 1
-    text = (await transport.request(HttpRequest("GET", "/metrics"))).body.decode()
-    assert 'apiserver_request_total{verb="POST",group="",version="v1",resource="configmaps"' in text
+    metrics = (await transport.request(HttpRequest("GET", "/metrics"))).body.decode()
+    assert 'apiserver_request_total{verb="POST",group="",version="v1",resource="configmaps"' in metrics

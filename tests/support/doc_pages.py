@@ -108,10 +108,10 @@ class PageRunner:
         if inspect.iscoroutine(result):
             asyncio.run(result)
 
-    def _run_console(self, text: str, location: str) -> None:
-        if "kubectl" in text and shutil.which("kubectl", path=self._environment["PATH"]) is None:
+    def _run_console(self, session: str, location: str) -> None:
+        if "kubectl" in session and shutil.which("kubectl", path=self._environment["PATH"]) is None:
             pytest.skip(f"{location}: needs kubectl, which `make real` builds")
-        for command, expected in _commands(text):
+        for command, expected in _commands(session):
             status = re.search(r"# exit status (\d+)$", command)
             if command.endswith(" &"):
                 self._start(command.removesuffix(" &"))
@@ -150,9 +150,9 @@ class PageRunner:
         assert process.poll() is None, f"{command} ended: {line!r}"
 
 
-def _commands(text: str) -> list[tuple[str, str]]:
+def _commands(session: str) -> list[tuple[str, str]]:
     commands: list[tuple[str, str]] = []
-    for line in text.splitlines():
+    for line in session.splitlines():
         if line.startswith("$ "):
             commands.append((line[2:], ""))
         elif commands and commands[-1][0].endswith("\\"):

@@ -120,22 +120,22 @@ def test_time_is_virtual_by_default_and_a_stuck_operator_is_reported(tmp_path):
 )
 def test_a_wrong_use_of_the_fixtures_names_the_right_one(tmp_path, test, message):
     fixture = "@pytest_asyncio.fixture\nasync def created(cluster): await cluster.create(fl.ConfigMap('created'))"
-    text = f"import pytest, pytest_asyncio, fairlead as fl\n{fixture}\n{test}\n"
-    (tmp_path / f"{tmp_path.name}.py").write_text(text)
+    test_file = f"import pytest, pytest_asyncio, fairlead as fl\n{fixture}\n{test}\n"
+    (tmp_path / f"{tmp_path.name}.py").write_text(test_file)
     completed = run(tmp_path, str(tmp_path))
     assert completed.outcomes == {"failed": 1}
     assert message in completed.failures
 
 
 def test_the_cluster_accepts_plain_dicts(tmp_path):
-    text = """
+    test_file = """
         async def test_it(cluster):
             made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "made"}}
             made = dict(await cluster.create(made))
             assert (await cluster.edit(made, data={"a": "b"}))["data"] == {"a": "b"}
             await cluster.delete(made)
         """
-    (tmp_path / "test_dicts.py").write_text(textwrap.dedent(text))
+    (tmp_path / "test_dicts.py").write_text(textwrap.dedent(test_file))
     completed = run(tmp_path, str(tmp_path))
     assert completed.outcomes == {"passed": 1}, completed.failures
 

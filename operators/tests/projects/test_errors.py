@@ -61,7 +61,7 @@ def test_invalid_extended_permissions_are_reported_and_not_retried():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("file_content", "message"),
     [
         (None, "cannot be read"),
         ("a: [", "correct it"),
@@ -70,10 +70,10 @@ def test_invalid_extended_permissions_are_reported_and_not_retried():
         ("{apiVersion: rbac.authorization.k8s.io/v1, kind: Role}", "each with a name"),
     ],
 )
-def test_startup_rejects_an_invalid_extended_permissions_file(tmp_path, monkeypatch, text, message):
+def test_startup_rejects_an_invalid_extended_permissions_file(tmp_path, monkeypatch, file_content, message):
     path = tmp_path / "extended.yaml"
-    if text is not None:
-        path.write_text(text)
+    if file_content is not None:
+        path.write_text(file_content)
     monkeypatch.setenv("PROJECTS_EXTENDED_PERMISSIONS", str(path))
 
     async def main():

@@ -48,5 +48,5 @@ class World:
     def uid(self) -> str:
         """Return a random (version 4) UUID from this world's random source."""
         bits = self.random.getrandbits(128) & ~(0xF000 << 64 | 0xC000 << 48) | 4 << 76 | 0x8000 << 48
-        text = f"{bits:032x}"
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+        hexadecimal = f"{bits:032x}"
+        return f"{hexadecimal[:8]}-{hexadecimal[8:12]}-{hexadecimal[12:16]}-{hexadecimal[16:20]}-{hexadecimal[20:]}"

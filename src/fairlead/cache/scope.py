@@ -59,5 +59,5 @@ class Scope:
 
     def __str__(self) -> str:
         parts = [str(self.kind), f"in {self.namespace}" if self.namespace else ""]
-        parts += [text for text in (self.labels, self.fields) if text]
+        parts += [selector for selector in (self.labels, self.fields) if selector]
         return " ".join(part for part in parts if part)

@@ -69,9 +69,9 @@ def command(
         validate_field_manager(manager or managers[0])
     except ValueError as error:
         raise click.UsageError(f"--to: {error}") from None
-    for text in fields:
+    for pattern in fields:
         try:
-            patterns.parse_pattern(text)
+            patterns.parse_pattern(pattern)
         except ValueError as error:
             raise click.UsageError(f"--field {error}") from None
     report = asyncio.run(

@@ -136,12 +136,12 @@ def plan_command(output: Path | None, **arguments: Any) -> None:
             return plan
 
     plan = _run_async(make())
-    text = json.dumps(plan.to_json(), indent=2) + "\n"
+    encoded_plan = json.dumps(plan.to_json(), indent=2) + "\n"
     if str(output) == "-":
-        click.echo(text, nl=False)
+        click.echo(encoded_plan, nl=False)
     _print_plan(plan, to_stderr=str(output) == "-")
     if output is not None and str(output) != "-":
-        _write(output, text)
+        _write(output, encoded_plan)
     for problem in find_exceeded_caps(plan, plan.of(State.ORPHAN), options.cap):
         click.echo(f"over the cap: {printable(problem)}", err=True)
     if not plan.complete:
@@ -418,8 +418,8 @@ def _check_output(path: Path, evidence: Path | None) -> None:
         raise click.UsageError(f"{path.parent} is not a writable folder: choose another with -o")
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: str) -> None:
     try:
-        write_private(path, text)
+        write_private(path, content)
     except OSError as error:
         raise NotCompleted(f"{path} cannot be written ({error.strerror}): choose another file with -o") from None

@@ -31,7 +31,7 @@ def _parse_pairs(
     name: str, context: click.Context, option: click.Parameter, texts: tuple[str, ...]
 ) -> list[tuple[str, float | None]]:
     """Return (controller, value) for each text: `website=8`, or `8` for all controllers, whose name is ""."""
-    pairs = [text.rpartition("=") for text in texts]
+    pairs = [pair.rpartition("=") for pair in texts]
     return [(controller, _parse_value(name, context, option, number)) for controller, _, number in pairs]
 
 

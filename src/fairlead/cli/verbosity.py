@@ -49,8 +49,8 @@ def choose_levels(verbose: int, log_level: dict[str, int]) -> dict[str, int]:
 
 def _parse_levels(context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, int]:
     levels: dict[str, int] = {}
-    for text in texts:
-        logger, _, name = text.rpartition("=")
+    for level in texts:
+        logger, _, name = level.rpartition("=")
         if name.lower() not in LEVELS:
             raise click.BadParameter(
                 f"{name!r} is not a level: use one of {', '.join(LEVELS)}, or LOGGER=LEVEL", context, option

@@ -84,5 +84,5 @@ def _format_error_message(url: str, status: int, body: bytes) -> str:
         answer = None
     if isinstance(answer, dict) and isinstance(answer.get("error"), str):
         return str(answer["error"])
-    text = body[:200].decode(errors="replace").strip()
-    return f"{url} answers {status} ({text}): it is not the page of an operator; check --url"
+    body_text = body[:200].decode(errors="replace").strip()
+    return f"{url} answers {status} ({body_text}): it is not the page of an operator; check --url"

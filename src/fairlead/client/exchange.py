@@ -225,10 +225,10 @@ def parse_error(response: Response | _ErrorResponse) -> ApiError:
 def _build_unexpected_error(request: ApiRequest, response: Response, cause: Exception) -> ApiError:
     """Return the error for a success that is not the requested object or list."""
     is_secret = "/secrets" in request.path  # A broken answer may still contain the values.
-    text = "(not shown)" if is_secret else printable(response.body[:200].decode(errors="replace")).strip()
+    body_text = "(not shown)" if is_secret else printable(response.body[:200].decode(errors="replace")).strip()
     message = (
         f"{request.method} {request.path}: HTTP {response.status}, and the answer is not what was requested ({cause}): "
-        f"check the server's address and the proxies on the way; it starts with: {text or '(no body)'}"
+        f"check the server's address and the proxies on the way; it starts with: {body_text or '(no body)'}"
     )
     return ApiError({"code": response.status, "message": message}, response.status)
 
@@ -239,8 +239,8 @@ def _quote(response: Response | _ErrorResponse) -> str:
             f"HTTP {response.status}: a redirect to {printable(response.headers.get('Location', 'nowhere'))}, which is "
             "not followed because it would receive the credentials: use it as the server's address if it is right"
         )
-    text = printable(response.body[:200].decode(errors="replace")).strip()
-    return f"HTTP {response.status}, not from an API server: {text or 'no body'}"
+    body_text = printable(response.body[:200].decode(errors="replace")).strip()
+    return f"HTTP {response.status}, not from an API server: {body_text or 'no body'}"
 
 
 def _may_have_happened(failure: ApiError) -> bool:

@@ -100,8 +100,8 @@ class _KubeconfigEntry:
         return value
 
     def path(self, key: str) -> Path | None:
-        text = self.text(key)
-        return self.file.parent / text if text else None
+        path_text = self.text(key)
+        return self.file.parent / path_text if path_text else None
 
     def data(self, key: str) -> bytes | None:
         """Return the decoded field `<key>-data`, else the content of the file in the field `<key>`, else None."""

@@ -59,8 +59,8 @@ def load_catalogue() -> tuple[Hazard, ...]:
     import yaml  # Imported here, because most users of an id never need the texts.
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = files(__package__).joinpath("catalogue.yaml").read_text(encoding="utf-8")
-    return tuple(_to_hazard(entry) for entry in yaml.load(text, loader))  # noqa: S506 - both loaders are safe
+    catalogue_yaml = files(__package__).joinpath("catalogue.yaml").read_text(encoding="utf-8")
+    return tuple(_to_hazard(entry) for entry in yaml.load(catalogue_yaml, loader))  # noqa: S506 - both loaders are safe
 
 
 def find_hazard(hazard_id: str) -> Hazard:

@@ -67,7 +67,9 @@ def diff_lines(fields: Iterable[FieldChange]) -> list[str]:
 
 
 def _format_field_lines(path: str, value: Any) -> list[str]:
-    text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=10_000).removesuffix("\n...\n").rstrip("\n")
+    value_yaml = (
+        yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=10_000).removesuffix("\n...\n").rstrip("\n")
+    )
     if isinstance(value, dict | list) and value:
-        return [f"{path}:", *(f"  {line}" for line in text.split("\n"))]
-    return [f"{path}: {text}"]
+        return [f"{path}:", *(f"  {line}" for line in value_yaml.split("\n"))]
+    return [f"{path}: {value_yaml}"]

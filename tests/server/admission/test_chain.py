@@ -53,8 +53,8 @@ def test_rejection_names_the_prefix_of_a_generated_name():
 @pytest.mark.skipif(real.missing() is not None, reason="needs the kube-apiserver binary")
 def test_names_and_defaults_are_those_of_kube_apiserver():
     binary = real.find("kube-apiserver")
-    text = subprocess.run([binary, "--help"], capture_output=True, text=True, check=True).stdout
-    usage = " ".join(text.partition("--enable-admission-plugins")[2].split())
+    help_text = subprocess.run([binary, "--help"], capture_output=True, text=True, check=True).stdout
+    usage = " ".join(help_text.partition("--enable-admission-plugins")[2].split())
     defaults, names = re.search(r"ones \((.*?)\).*?list of admission plugins: (.*?)\. The order", usage).groups()
     assert sorted(plugins._PLUGINS) == names.split(", ")
     assert [name for name in plugins._PLUGINS if name not in plugins._OFF_BY_DEFAULT] == defaults.split(", ")

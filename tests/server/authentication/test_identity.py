@@ -42,8 +42,8 @@ async def who(transport, **headers):
 
 
 def test_a_token_file_is_parsed_like_on_a_real_server():
-    text = 'aaa,jane,42,"dev,ops"\n# a comment\nbbb,joe,43\n\nccc\n'
-    assert static_tokens.parse_token_file(text) == {
+    token_file = 'aaa,jane,42,"dev,ops"\n# a comment\nbbb,joe,43\n\nccc\n'
+    assert static_tokens.parse_token_file(token_file) == {
         "aaa": User("jane", ("dev", "ops", "system:authenticated"), "42"),
         "bbb": User("joe", ("system:authenticated",), "43"),
         "ccc": ADMIN,

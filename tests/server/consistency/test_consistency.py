@@ -101,8 +101,8 @@ def test_bookmarks_ahead_of_the_events_are_detected(monkeypatch):
 def test_stale_consistent_reads_are_detected(monkeypatch):
     at_least = lists.read_version
 
-    def stale(server, request, text, *, reading):
-        return at_least(server, request, text or "0", reading=reading)
+    def stale(server, request, version, *, reading):
+        return at_least(server, request, version or "0", reading=reading)
 
     monkeypatch.setattr("fairlead.server.verbs.get.read_version", stale)
     assert_detected("linearisable")

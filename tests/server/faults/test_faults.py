@@ -276,7 +276,7 @@ def test_a_plan_is_parsed_from_yaml_and_from_json():
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("plan_yaml", "message"),
     [
         ("", "a plan is a map"),
         ("[", "not YAML"),
@@ -308,9 +308,9 @@ def test_a_plan_is_parsed_from_yaml_and_from_json():
         ("faults: [{status: 409, agent: x}]", "not agent"),
     ],
 )
-def test_an_invalid_plan_raises_an_error_that_names_the_place(text, message):
+def test_an_invalid_plan_raises_an_error_that_names_the_place(plan_yaml, message):
     with pytest.raises(PlanError) as caught:
-        Plan.read(text)
+        Plan.read(plan_yaml)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 

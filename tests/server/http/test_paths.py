@@ -100,11 +100,11 @@ def ask(api, method, path, credential=None):
     headers = {"Authorization": credential, "Content-Type": "application/json"}
     connection.request(method, path.replace("NS", api.namespace), body, headers)
     answer = connection.getresponse()
-    text = answer.read().decode()
+    body_text = answer.read().decode()
     connection.close()
-    if text.startswith("{"):
-        text = json.loads(text).get("message", "")
-    return answer.status, text if answer.status != 200 else ""
+    if body_text.startswith("{"):
+        body_text = json.loads(body_text).get("message", "")
+    return answer.status, body_text if answer.status != 200 else ""
 
 
 async def kind(api):

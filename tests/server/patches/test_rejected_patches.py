@@ -14,8 +14,8 @@ def pod(**spec):
     return {"spec": {"template": {"spec": spec}}}
 
 
-def invalid_patch(text, message):
-    return 422, f' "" is invalid: patch: Invalid value: "{text}": {message}'
+def invalid_patch(patch, message):
+    return 422, f' "" is invalid: patch: Invalid value: "{patch}": {message}'
 
 
 REJECTED = [

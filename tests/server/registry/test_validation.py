@@ -56,8 +56,8 @@ def subset(*ports, **address):
     return {"subsets": [{"addresses": [{"ip": "10.0.0.1", **address}], "ports": list(ports)}]}
 
 
-def address(kind, text):
-    return {"addressType": kind, "endpoints": [{"addresses": [text]}]}
+def address(kind, address):
+    return {"addressType": kind, "endpoints": [{"addresses": [address]}]}
 
 
 REJECTED_ON_CREATE = {  # kind: a change of its valid object, and the errors

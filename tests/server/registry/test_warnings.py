@@ -79,5 +79,5 @@ async def test_create_returns_warnings(api):
             )
         )
         assert response.status == 201, response.body
-        texts = [text.partition('"')[2].replace('\\"', '"') for text in response.warnings]
-        assert [text[: len(start)] for text, start in zip(texts, expected, strict=True)] == expected
+        texts = [warning.partition('"')[2].replace('\\"', '"') for warning in response.warnings]
+        assert [warning[: len(start)] for warning, start in zip(texts, expected, strict=True)] == expected

@@ -50,8 +50,8 @@ async def test_label_bounds_are_compared_as_int64(api, bound, status):
 
 async def test_a_continue_token_of_a_future_version_is_rejected(api):
     token = {"v": "meta.k8s.io/v1", "rv": 99999999999, "start": "c1\0"}
-    text = base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=")
-    response = await ask(api, {"limit": "1", "continue": text})
+    encoded_token = base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=")
+    response = await ask(api, {"limit": "1", "continue": encoded_token})
     assert (response.status, json.loads(response.body)["details"]["causes"][0]["reason"]) == (
         504,
         "ResourceVersionTooLarge",

@@ -9,12 +9,12 @@ Scenario = dict[str, Any]
 
 def read_scenarios(path: Path) -> list[Scenario]:
     """Return the scenarios of a `.jsonl` or `.json` file."""
-    text = path.read_text()
+    json_lines = path.read_text()
     if path.suffix != ".jsonl":
-        content = json.loads(text)
+        content = json.loads(json_lines)
         return content if isinstance(content, list) else [content]
     scenarios: list[Scenario] = []
-    for line in filter(None, text.split("\n")):
+    for line in filter(None, json_lines.split("\n")):
         record = json.loads(line)
         if "do" in record:
             scenarios[-1]["steps"].append(record)
@@ -36,9 +36,9 @@ def write_scenarios(path: Path, scenarios: list[Scenario]) -> None:
 
 
 def _encode(record: dict[str, Any]) -> str:
-    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    line = json.dumps(record, ensure_ascii=False, separators=(",", ":"))
     try:
-        text.encode()
+        line.encode()
     except UnicodeEncodeError:  # It contains half of a surrogate pair.
         return json.dumps(record, separators=(",", ":"))
-    return text
+    return line

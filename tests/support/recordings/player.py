@@ -136,8 +136,8 @@ class _Values:
         if isinstance(value, list):
             return [self.fill(item) for item in value]
         if isinstance(value, str):
-            text = value.replace("{ns}", self.namespace).replace("{id}", self.run_id)
-            return _REFERENCE.sub(lambda match: str(self.lookup(match.group(1))), text)
+            filled = value.replace("{ns}", self.namespace).replace("{id}", self.run_id)
+            return _REFERENCE.sub(lambda match: str(self.lookup(match.group(1))), filled)
         return value
 
     def lookup(self, path: str) -> Any:

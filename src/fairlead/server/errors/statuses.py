@@ -98,20 +98,22 @@ def conflict(resource: "Resource", name: str, message: str, *, names_kind: bool 
     `names_kind`: the message names the kind, as for a delete, not the plural.
     """
     resource_name = group_kind(resource) if names_kind else resource.group_resource
-    text = f'Operation cannot be fulfilled on {resource_name} "{name}": {message}'
-    return status_error(409, "Conflict", text, _build_details(resource, name, resource.kind if names_kind else None))
+    conflict_message = f'Operation cannot be fulfilled on {resource_name} "{name}": {message}'
+    return status_error(
+        409, "Conflict", conflict_message, _build_details(resource, name, resource.kind if names_kind else None)
+    )
 
 
 def forbidden(resource: "Resource", name: str, message: str, errors: Sequence[FieldError] = ()) -> StatusError:
     details = _build_details(resource, name)
     if errors:
         details["causes"] = [to_status_cause(error) for error in errors]
-    text = (
+    full_message = (
         f'{resource.group_resource} "{name}" is forbidden: {message}'
         if name
         else f"{resource.group_resource} is forbidden: {message}"
     )
-    return status_error(403, "Forbidden", text, details)
+    return status_error(403, "Forbidden", full_message, details)
 
 
 def to_status_cause(error: FieldError) -> dict[str, str]:
@@ -135,10 +137,10 @@ def invalid_kind(group: str, kind: str, name: str, errors: Sequence[FieldError])
     if errors:
         details["causes"] = [to_status_cause(error) for error in errors]
     group_kind = f"{kind}.{group}" if group else kind
-    text = f'{group_kind} "{name}" is invalid'
+    full_message = f'{group_kind} "{name}" is invalid'
     if errors:
-        text += f": {join_errors(errors)}"
-    return status_error(422, "Invalid", text, details)
+        full_message += f": {join_errors(errors)}"
+    return status_error(422, "Invalid", full_message, details)
 
 
 def invalid(resource: "Resource", obj: dict[str, Any], errors: Sequence[FieldError]) -> StatusError:
@@ -170,8 +172,8 @@ def internal_error(error: Exception) -> StatusError:
     return internal_error_message(f"{type(error).__name__}: {error}")
 
 
-def internal_error_message(text: str) -> StatusError:
-    return status_error(500, "InternalError", f"Internal error occurred: {text}", {"causes": [{"message": text}]})
+def internal_error_message(message: str) -> StatusError:
+    return status_error(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
 
 
 def expired(message: str) -> StatusError:

@@ -143,8 +143,8 @@ def has_fractions(body: bytes) -> bool:
     zeros = body.translate(_DIGITS_TO_ZERO)
     if b"0." not in zeros:
         return _LONG_NUMBER in zeros
-    before = [text.rstrip(b"0").removesuffix(b"-") for text in zeros.split(b"0.")[:-1]]
-    return _LONG_NUMBER in zeros or any(text.endswith(_BEFORE_NUMBERS) for text in before)
+    before = [digits.rstrip(b"0").removesuffix(b"-") for digits in zeros.split(b"0.")[:-1]]
+    return _LONG_NUMBER in zeros or any(digits.endswith(_BEFORE_NUMBERS) for digits in before)
 
 
 def _reject_constant(name: str) -> Any:

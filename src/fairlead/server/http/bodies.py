@@ -203,9 +203,9 @@ def _find_decode_error(value: Object) -> str:
 def type_meta_error(value: Object) -> str:
     """Return the error message for an apiVersion or kind that is not a string, or "" if both are valid."""
     for key in ("apiVersion", "kind"):
-        text = value.get(key)
-        if text is not None and not isinstance(text, str):
-            json_type = {bool: "bool", list: "array", dict: "object"}.get(type(text), "number")
+        field_value = value.get(key)
+        if field_value is not None and not isinstance(field_value, str):
+            json_type = {bool: "bool", list: "array", dict: "object"}.get(type(field_value), "number")
             into = f"Go struct field .{key} of type string"
             return f"couldn't get version/kind; json parse error: json: cannot unmarshal {json_type} into {into}"
     return ""

@@ -110,12 +110,12 @@ class RequestParser:
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._is_in_head:
             return  # trailers are ignored
-        key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace").strip(" \t")
+        key, header_value = name.decode("latin-1").lower(), value.decode("utf-8", "replace").strip(" \t")
         if key not in self._headers:
-            self._headers[key] = text
+            self._headers[key] = header_value
         elif key.startswith("impersonate-"):
-            self._headers[key] += f"\n{text}"
-        elif key == "host" and self._headers[key] != text:
+            self._headers[key] += f"\n{header_value}"
+        elif key == "host" and self._headers[key] != header_value:
             self._reject(400)
 
     def on_headers_complete(self) -> None:
@@ -184,7 +184,9 @@ def serialize_head(
     With `close`, the connection ends after the response. Like a real server, omit warnings with control characters.
     """
     lines = [_STATUS_LINES[status], *[f"{name}: {value}\r\n" for name, value in headers.items()]]
-    lines += [f"Warning: {format_warning(text)}\r\n" for text in warnings if not _CONTROL_CHARACTER.search(text)]
+    lines += [
+        f"Warning: {format_warning(warning)}\r\n" for warning in warnings if not _CONTROL_CHARACTER.search(warning)
+    ]
     lines.append(f"Date: {date}\r\n")
     if length is not None:
         lines.append(f"Content-Length: {length}\r\n")

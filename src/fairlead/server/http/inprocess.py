@@ -20,7 +20,7 @@ class Reply:
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
         self.body = response.body
-        self.warnings = [format_warning(text) for text in response.warnings]
+        self.warnings = [format_warning(warning) for warning in response.warnings]
 
 
 class Stream:

@@ -45,10 +45,10 @@ class Request:
         values = self.query.get(key)
         return values[0] if values else default
 
-    def warn(self, text: str) -> None:
+    def warn(self, warning: str) -> None:
         """Add a warning to the response, unless the response already has the same warning."""
-        if text not in self.warnings:
-            self.warnings.append(text)
+        if warning not in self.warnings:
+            self.warnings.append(warning)
 
     def remember(self, name: str, create: Callable[[], T]) -> T:
         """Return a value that stays the same if the request runs again after it waited for a webhook."""
@@ -100,7 +100,7 @@ class ConnectionDropped(ConnectionResetError):
     """
 
 
-def format_warning(text: str) -> str:
+def format_warning(warning: str) -> str:
     """Return the value of a Warning header as Kubernetes sends it, for example `299 - "unknown field"`."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    escaped = warning.replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{escaped}"'

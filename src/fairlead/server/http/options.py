@@ -72,15 +72,17 @@ def default_manager(request: Request) -> str:
 
 def int64_option(request: Request, key: str) -> int | None:
     """Return an int64 query parameter, or None if it is not set. Raises 400 with Go's message for other values."""
-    text = request.first(key)
-    if not text:
+    option_text = request.first(key)
+    if not option_text:
         return None
     try:
-        value = int(text)
-        if not -(2**63) <= value < 2**63 or text.strip() != text or "_" in text:
+        value = int(option_text)
+        if not -(2**63) <= value < 2**63 or option_text.strip() != option_text or "_" in option_text:
             raise ValueError
     except ValueError:
-        raise bad_request(f"strconv.ParseInt: parsing {quote_go(text)}: {integer_syntax_error(text)}") from None
+        raise bad_request(
+            f"strconv.ParseInt: parsing {quote_go(option_text)}: {integer_syntax_error(option_text)}"
+        ) from None
     return value
 
 

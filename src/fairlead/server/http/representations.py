@@ -144,8 +144,8 @@ def encode_response(status: int, body: bytes, warnings: list[str], as_yaml: bool
     if as_yaml:
         import yaml
 
-        text = yaml.safe_dump(encoding.decode(body)[0], allow_unicode=True, default_flow_style=False, width=2**31)
-        return Response(status, text.encode(), "application/yaml", warnings)
+        encoded = yaml.safe_dump(encoding.decode(body)[0], allow_unicode=True, default_flow_style=False, width=2**31)
+        return Response(status, encoded.encode(), "application/yaml", warnings)
     return Response(status, body, warnings=warnings)
 
 

@@ -199,4 +199,4 @@ def segment_errors(name: str) -> str:
     """Return why a name cannot be a path segment, or "" if it can."""
     if name in (".", ".."):
         return f"may not be '{name}'"
-    return ";".join(f"may not contain '{text}'" for text in "/%" if text in name)
+    return ";".join(f"may not contain '{character}'" for character in "/%" if character in name)

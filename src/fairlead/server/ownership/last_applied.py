@@ -45,8 +45,8 @@ def update_annotation(obj: dict[str, Any], config: dict[str, Any]) -> dict[str, 
         metadata["annotations"] = {k: v for k, v in metadata["annotations"].items() if k != ANNOTATION}
         if not metadata["annotations"]:
             del metadata["annotations"]
-    text = gojson.dumps({**config, "metadata": metadata}).decode() + "\n"
-    new = {**annotations, ANNOTATION: text}
+    annotation = gojson.dumps({**config, "metadata": metadata}).decode() + "\n"
+    new = {**annotations, ANNOTATION: annotation}
     if sum([len(k.encode()) + len(v.encode()) for k, v in new.items()]) > _ANNOTATIONS_LIMIT:
         del new[ANNOTATION]
     if new == annotations:

@@ -87,9 +87,9 @@ class MergeSchema:
         if self.list_type == KEYED:
             if type(item) is dict:
                 if self.key:
-                    text = item.get(self.key)
-                    if type(text) is str:
-                        return path_elements.key_of_text(self.key, text)
+                    key_value = item.get(self.key)
+                    if type(key_value) is str:
+                        return path_elements.key_of_text(self.key, key_value)
                 key_values = {key: item[key] if key in item else self.defaults[key] for key in self.keys
                            if key in item or key in self.defaults}  # fmt: skip
                 if key_values:

@@ -54,7 +54,7 @@ def _format_unchanged(node: Node | None, value: Any) -> str:
 
 
 def _join_members(members: list[tuple[str, str]]) -> str:
-    return "{" + ",".join(f"{gojson.dumps(key).decode()}:{text}" for key, text in members) + "}"
+    return "{" + ",".join(f"{gojson.dumps(key).decode()}:{member_text}" for key, member_text in members) + "}"
 
 
 def _get_child(node: Node | None, key: str) -> Node | None:

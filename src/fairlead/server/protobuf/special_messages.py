@@ -73,12 +73,12 @@ _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 def _convert_quantity(message: Object) -> str:
     if "string" not in message:
         return "0"
-    text: str = message["string"]
+    quantity_text: str = message["string"]
     try:
-        quantity.parse(text)
+        quantity.parse(quantity_text)
     except quantity.QuantityError as error:
         raise ProtoError(str(error)) from None
-    return text
+    return quantity_text
 
 
 def _convert_int_or_string(message: Object) -> int | str:

@@ -135,7 +135,7 @@ def _build_object(obj: Object, api_version: str, spec: Object, status: Object, t
     metadata = dict(obj.get("metadata") or {})
     reserved = (_METRICS, _CURRENT, _CONDITIONS, _BEHAVIOR)
     annotations = {
-        name: text for name, text in (metadata.pop("annotations", None) or {}).items() if name not in reserved
+        name: value for name, value in (metadata.pop("annotations", None) or {}).items() if name not in reserved
     }
     if annotations or texts:
         metadata["annotations"] = {**annotations, **texts}

@@ -281,9 +281,9 @@ def _decode_bytes(node: Node, value: Any, unknown: list[str]) -> Any:
 
 
 def _decode_quantity(node: Node, value: Any, unknown: list[str], is_milli: bool = False) -> str:
-    text = value.strip() if type(value) is str else _format_json(value)
+    quantity_text = value.strip() if type(value) is str else _format_json(value)
     try:
-        return quantity.canonicalize(text, is_milli=is_milli)
+        return quantity.canonicalize(quantity_text, is_milli=is_milli)
     except quantity.QuantityError as error:
         raise DecodeError(str(error)) from None
 

@@ -66,9 +66,9 @@ def _build_uuid_check(version: str = "[0-9a-f]", variant: str = "[0-9a-f]") -> C
     return _build_pattern_check(_UUID % (version, variant), re.IGNORECASE | re.ASCII)
 
 
-def _is_date(text: str) -> bool:
+def _is_date(date_text: str) -> bool:
     try:
-        return re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII) is not None and bool(date.fromisoformat(text))
+        return re.fullmatch(r"\d{4}-\d\d-\d\d", date_text, re.ASCII) is not None and bool(date.fromisoformat(date_text))
     except ValueError:
         return False
 

@@ -78,8 +78,8 @@ def validate(
             errors += [failure.error for failure in failed if not failure.is_ratcheted]
             if warn is not None:
                 forgiven = [failure.error for failure in failed if failure.is_ratcheted]
-                for text in sorted(f"{error.field}: {error.message}" for error in forgiven):
-                    warn(text)
+                for warning in sorted(f"{error.field}: {error.message}" for error in forgiven):
+                    warn(warning)
     return errors
 
 
@@ -215,8 +215,8 @@ def _check_combinators(constraints: Constraints, value: Any, path: str, errors: 
 
 def _check_string(constraints: Constraints, value: str, path: str, errors: list[_Error]) -> None:
     if constraints.max_length is not None and len(value) > constraints.max_length:
-        text = f"{path} in body should be at most {constraints.max_length} chars long"
-        errors.append(_Error(text, *_move_to_path(field_errors.too_long("", constraints.max_length), path)))
+        message = f"{path} in body should be at most {constraints.max_length} chars long"
+        errors.append(_Error(message, *_move_to_path(field_errors.too_long("", constraints.max_length), path)))
     elif constraints.min_length is not None and len(value) < constraints.min_length:
         errors.append(_build_invalid_error(path, value, f"should be at least {constraints.min_length} chars long"))
     elif constraints.pattern and not compile_pattern(constraints.pattern).search(value):
@@ -234,8 +234,8 @@ def _check_number(constraints: Constraints, value: float, path: str, errors: lis
         exact = _is_in_range(constraints.multiple_of, single, form, "MultipleOf", path, errors)
         factor = int(constraints.multiple_of) if is_integer and exact else float(constraints.multiple_of)
         if factor <= 0:
-            text = f"factor MultipleOf declared for {path} must be positive: {field_errors.format_go(factor)}"
-            errors.append(_Error(text, *_move_to_path(field_errors.invalid("", factor, text), path)))
+            message = f"factor MultipleOf declared for {path} must be positive: {field_errors.format_go(factor)}"
+            errors.append(_Error(message, *_move_to_path(field_errors.invalid("", factor, message), path)))
         elif value % factor if is_integer and exact else not _is_json_integer(value / factor):
             errors.append(
                 _build_invalid_error(path, value, f"should be a multiple of {field_errors.format_go(factor)}")
@@ -282,8 +282,8 @@ def _check_list(
     if constraints.min_items is not None and size < constraints.min_items:
         errors.append(_build_invalid_error(path, size, f"should have at least {constraints.min_items} items"))
     if constraints.max_items is not None and size > constraints.max_items:
-        text = f"{path} in body should have at most {constraints.max_items} items"
-        errors.append(_Error(text, *_move_to_path(field_errors.too_many("", size, constraints.max_items), path)))
+        message = f"{path} in body should have at most {constraints.max_items} items"
+        errors.append(_Error(message, *_move_to_path(field_errors.too_many("", size, constraints.max_items), path)))
     return matched
 
 
@@ -300,13 +300,15 @@ def _check_object(
     if constraints.min_properties is not None and size < constraints.min_properties:
         errors.append(_build_invalid_error(path, size, f"should have at least {constraints.min_properties} properties"))
     if constraints.max_properties is not None and size > constraints.max_properties:
-        text = f"{path} in body should have at most {constraints.max_properties} properties"
-        errors.append(_Error(text, *_move_to_path(field_errors.too_many("", size, constraints.max_properties), path)))
+        full_message = f"{path} in body should have at most {constraints.max_properties} properties"
+        errors.append(
+            _Error(full_message, *_move_to_path(field_errors.too_many("", size, constraints.max_properties), path))
+        )
     properties = constraints.properties
     old_values: dict[str, Any] = old if type(old) is dict else {}
     if constraints.additional is False:
         texts = (f"{path}.{key} in body is a forbidden property" for key in value if key not in properties)
-        errors.extend(_build_error_at(path, text) for text in texts)
+        errors.extend(_build_error_at(path, full_message) for full_message in texts)
     elif node.values is not None and node.values is not ANYTHING:
         for key, inner in value.items():
             if key not in properties:
@@ -317,8 +319,8 @@ def _check_object(
             matched += _check(child, value[key], f"{path}.{key}" if path else key, errors, old_value)
     for key in constraints.required:
         if key not in value:
-            text = f"{path}.{key} in body is required"
-            errors.append(_Error(text, "FieldValueRequired", f"{path}.{key}", "Required value"))
+            full_message = f"{path}.{key} in body is required"
+            errors.append(_Error(full_message, "FieldValueRequired", f"{path}.{key}", "Required value"))
     return matched
 
 
@@ -345,21 +347,21 @@ def _build_enum_error(constraints: Constraints, path: str, value: Any) -> _Error
 
 
 def _build_type_error(path: str, expected: str, value: str) -> _Error:
-    text = f"{path} in body must be of type {expected}: {quote_go(value)}"
-    return _Error(text, *_move_to_path(field_errors.type_invalid("", value, text), path))
+    full_message = f"{path} in body must be of type {expected}: {quote_go(value)}"
+    return _Error(full_message, *_move_to_path(field_errors.type_invalid("", value, full_message), path))
 
 
 def _build_invalid_error(path: str, value: Any, message: str) -> _Error:
-    text = f"{path} in body {message}"
-    return _Error(text, *_move_to_path(field_errors.invalid("", value, text), path))
+    full_message = f"{path} in body {message}"
+    return _Error(full_message, *_move_to_path(field_errors.invalid("", value, full_message), path))
 
 
-def _build_error_without_path(text: str) -> _Error:
-    return _Error(text, "FieldValueInvalid", None, f'Invalid value: "": {text}')
+def _build_error_without_path(message: str) -> _Error:
+    return _Error(message, "FieldValueInvalid", None, f'Invalid value: "": {message}')
 
 
-def _build_error_at(path: str, text: str) -> _Error:
-    return _Error(text, "FieldValueInvalid", path, f'Invalid value: "": {text}')
+def _build_error_at(path: str, message: str) -> _Error:
+    return _Error(message, "FieldValueInvalid", path, f'Invalid value: "": {message}')
 
 
 def _move_to_path(cause: FieldError, path: str) -> tuple[str, str, str]:

@@ -74,17 +74,17 @@ def _descend(values: list[Any]) -> list[Any]:
     return [item for value in values if (children := _list_children(value)) for item in (value, *_descend(children))]
 
 
-def _build_bracket_steps(text: str) -> tuple[Step, ...]:
-    if text == "*":
-        text = ":"
-    if "," in text:
-        parts = [_build_bracket_steps(part.strip(" ")) for part in text.split(",")]
+def _build_bracket_steps(subscript: str) -> tuple[Step, ...]:
+    if subscript == "*":
+        subscript = ":"
+    if "," in subscript:
+        parts = [_build_bracket_steps(part.strip(" ")) for part in subscript.split(",")]
         return (lambda values: [value for part in parts for value in _apply_steps(part, values)],)
-    if len(text) > 1 and text[0] == text[-1] == "'":
-        return _parse(f".{text[1:-1]}")  # ['a.b'] is two steps, ['a\.b'] is one
-    bounds = _SLICE.fullmatch(text)
-    if bounds is None or not text:
-        raise PathError(f"invalid array index {text}")
+    if len(subscript) > 1 and subscript[0] == subscript[-1] == "'":
+        return _parse(f".{subscript[1:-1]}")  # ['a.b'] is two steps, ['a\.b'] is one
+    bounds = _SLICE.fullmatch(subscript)
+    if bounds is None or not subscript:
+        raise PathError(f"invalid array index {subscript}")
     return (_build_slice_step(*bounds.groups()),)
 
 
@@ -124,9 +124,9 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _build_filter_step(text: str) -> Step:
-    compared = _COMPARED.fullmatch(text)
-    left_operand = _parse_operand(compared[1] if compared else text)
+def _build_filter_step(condition: str) -> Step:
+    compared = _COMPARED.fullmatch(condition)
+    left_operand = _parse_operand(compared[1] if compared else condition)
     right = _parse_operand(compared[3]) if compared else None
     test = _OPERATORS.get(compared[2]) if compared else None
     if compared and test is None:
@@ -152,14 +152,14 @@ def _build_filter_step(text: str) -> Step:
     return select
 
 
-def _parse_operand(text: str) -> Callable[[Any], list[Any]]:
-    text = text.strip()
-    if text.startswith("@"):
-        steps = _parse(text[1:])
+def _parse_operand(operand: str) -> Callable[[Any], list[Any]]:
+    operand = operand.strip()
+    if operand.startswith("@"):
+        steps = _parse(operand[1:])
         return lambda item: _apply_steps(steps, [item])
-    match = _LITERAL.fullmatch(text)
+    match = _LITERAL.fullmatch(operand)
     if match is None:
-        raise PathError(f"cannot read {text!r}")
+        raise PathError(f"cannot read {operand!r}")
     is_literal: Any = next((match[name] for name in ("one", "two") if match[name] is not None), None)
     if match["truth"]:
         is_literal = match["truth"] == "true"

@@ -112,6 +112,6 @@ def commit_create(write: Write, obj: Object, *, is_by_update: bool = False) -> S
 
 def _remove_resource_version(new_metadata: Object, *, is_by_update: bool) -> None:
     """Remove the resourceVersion of a new object. Raises 500 if a create sets a valid resourceVersion."""
-    text = new_metadata.pop("resourceVersion", "")
-    if text and not is_by_update and not metadata.resource_version_error(text) and int(text):
+    version = new_metadata.pop("resourceVersion", "")
+    if version and not is_by_update and not metadata.resource_version_error(version) and int(version):
         raise unclassified("resourceVersion should not be set on objects to be created")

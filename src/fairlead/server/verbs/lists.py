@@ -150,24 +150,24 @@ CONTINUE_EXPIRED = (
 )
 
 
-def parse_version(text: str, reading: str) -> int:
-    if text.isascii() and text.isdigit() and len(text) < 21 and int(text) < 2**64:
-        return int(text)
-    problem = f"strconv.ParseUint: parsing {quote_go(text)}: {integer_syntax_error(text, is_signed=False)}"
-    message = f"resourceVersion: Invalid value: {quote_go(text)}: {problem}"
+def parse_version(version: str, reading: str) -> int:
+    if version.isascii() and version.isdigit() and len(version) < 21 and int(version) < 2**64:
+        return int(version)
+    problem = f"strconv.ParseUint: parsing {quote_go(version)}: {integer_syntax_error(version, is_signed=False)}"
+    message = f"resourceVersion: Invalid value: {quote_go(version)}: {problem}"
     if reading == "list":
         raise bad_request(f"invalid resource version: {message}")
     raise unclassified(message)
 
 
-def read_version(server: "Server", request: Request, text: str, *, reading: str) -> int:
+def read_version(server: "Server", request: Request, version: str, *, reading: str) -> int:
     """Return the version at which to serve a read. It is at least the requested resourceVersion.
 
     Raises 504 for a version in the future. A request without a resourceVersion is never served from a stale replica.
     """
-    current_version = server.store.version if request.replica is None or not text else request.replica.version
-    if text not in ("", "0"):
-        _reject_future_version(parse_version(text, reading), current_version)
+    current_version = server.store.version if request.replica is None or not version else request.replica.version
+    if version not in ("", "0"):
+        _reject_future_version(parse_version(version, reading), current_version)
     return current_version
 
 
@@ -207,8 +207,8 @@ def _check_version_match(match: str, version: str, token: str, is_initial: bool)
 
 
 def _encode_token(version: int, start: str) -> str:
-    text = json.dumps({"v": _ENCODING_VERSION, "rv": version, "start": start}, separators=(",", ":"))
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    token_json = json.dumps({"v": _ENCODING_VERSION, "rv": version, "start": start}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(token_json.encode()).decode().rstrip("=")
 
 
 def _decode_token(token: str, requested_version: str) -> tuple[int, str]:

@@ -189,9 +189,9 @@ def _format_uid_precondition(write: Write, uid: str, live: Stored | None) -> str
 
 
 def _parse_requested_version(obj: Object) -> int:
-    text = (obj.get("metadata") or {}).get("resourceVersion")
-    if not text:
+    version = (obj.get("metadata") or {}).get("resourceVersion")
+    if not version:
         return 0
-    if error := metadata.resource_version_error(text):
-        raise unclassified(f"strconv.ParseUint: parsing {quote_go(text)}: {error}")
-    return int(text)
+    if error := metadata.resource_version_error(version):
+        raise unclassified(f"strconv.ParseUint: parsing {quote_go(version)}: {error}")
+    return int(version)

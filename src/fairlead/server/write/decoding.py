@@ -153,9 +153,9 @@ def _check_template_generation(annotations: Object) -> None:
 
     The annotation was a field in an earlier API version.
     """
-    text = annotations.get(TEMPLATE_GENERATION, "0")
-    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-        raise codec.DecodeError(f"strconv.ParseInt: parsing {quote_go(text)}: invalid syntax")
+    generation = annotations.get(TEMPLATE_GENERATION, "0")
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", generation):
+        raise codec.DecodeError(f"strconv.ParseInt: parsing {quote_go(generation)}: invalid syntax")
 
 
 def fill_defaults(resource: Resource, obj: Object) -> Object:

@@ -113,15 +113,15 @@ class EvidenceConfigMap:
             raise EvidenceError(f"{self}: {reason}: delete it; then every grace period starts again") from None
 
     async def save(self, evidence: Evidence) -> None:
-        text = _encode_within_limit(evidence)
-        if self._stored is not None and (self._stored.get("data") or {}).get("evidence.json") == text:
+        encoded = _encode_within_limit(evidence)
+        if self._stored is not None and (self._stored.get("data") or {}).get("evidence.json") == encoded:
             return
         try:
             if self._stored is None:
-                created = ConfigMap(self._name, self._namespace, data={"evidence.json": text})
+                created = ConfigMap(self._name, self._namespace, data={"evidence.json": encoded})
                 self._stored = await self._client.create(created)
             else:
-                self._stored = await self._client.replace(Object({**self._stored, "data": {"evidence.json": text}}))
+                self._stored = await self._client.replace(Object({**self._stored, "data": {"evidence.json": encoded}}))
         except (ApiError, UnknownOutcome, OSError) as error:
             raise EvidenceNotSaved(f"{self}: cannot be written: {error}") from None
 
@@ -132,12 +132,12 @@ class EvidenceConfigMap:
 def _encode_within_limit(evidence: Evidence) -> str:
     """Return the evidence as JSON. If it is too long, leave out the parents that became absent last."""
     content = evidence.to_json()
-    text = json.dumps(content, separators=(",", ":"))
-    if len(text) <= MAX_EVIDENCE_BYTES:
-        return text
+    encoded = json.dumps(content, separators=(",", ":"))
+    if len(encoded) <= MAX_EVIDENCE_BYTES:
+        return encoded
     entries = [(entry[-1], name, entry) for name, cluster in content["clusters"].items() for entry in cluster["absent"]]
     bytes_left = MAX_EVIDENCE_BYTES - (
-        len(text) - sum(len(json.dumps(entry, separators=(",", ":"))) + 1 for _, _, entry in entries)
+        len(encoded) - sum(len(json.dumps(entry, separators=(",", ":"))) + 1 for _, _, entry in entries)
     )
     for cluster in content["clusters"].values():
         cluster["absent"] = []

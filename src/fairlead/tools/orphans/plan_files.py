@@ -34,10 +34,10 @@ def read(path: Path, downstream: str) -> list[Name]:
     """Return the names of the orphans in a plan file. All other content of the file is ignored."""
     try:
         with path.open("rb") as file:
-            text = file.read(MAX_PLAN_BYTES + 1)
-        if len(text) > MAX_PLAN_BYTES:
+            plan_json = file.read(MAX_PLAN_BYTES + 1)
+        if len(plan_json) > MAX_PLAN_BYTES:
             raise PlanError(f"{path}: is longer than {MAX_PLAN_BYTES // 2**20} MiB: plan fewer clusters at a time")
-        content: Any = json.loads(text)
+        content: Any = json.loads(plan_json)
     except OSError as error:
         raise PlanError(
             f"{path}: cannot be read ({error.strerror}): name a file that `orphans plan -o` wrote"

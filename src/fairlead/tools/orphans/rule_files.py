@@ -81,8 +81,8 @@ def _load_yaml(path: Path) -> list[OrphanRule]:
 
 
 def _read_shipped_entries() -> dict[str, dict[str, Any]]:
-    text = resources.files("fairlead.tools.orphans").joinpath("shipped.yaml").read_text()
-    return {entry["name"]: entry for entry in documents.parse_one(text)["rules"]}
+    rules_yaml = resources.files("fairlead.tools.orphans").joinpath("shipped.yaml").read_text()
+    return {entry["name"]: entry for entry in documents.parse_one(rules_yaml)["rules"]}
 
 
 def _parse_rule(entry: Mapping[str, Any], location: str) -> OrphanRule:

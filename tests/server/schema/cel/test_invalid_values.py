@@ -46,8 +46,8 @@ def test_missing_old_value_skips_the_invalid_value():
 )
 def test_times_created_in_a_rule_are_valid(rule):
     schema = {"type": "object", "properties": {"t": {"type": "array", "items": {"type": "string"}}, "i": INTEGER}}
-    text = "1s" if "duration" in rule else "2020-01-01T00:00:00Z"
-    assert failures(schema, rule.replace("self", "self.t"), {"t": [text], "i": 1.0}) == []
+    time_text = "1s" if "duration" in rule else "2020-01-01T00:00:00Z"
+    assert failures(schema, rule.replace("self", "self.t"), {"t": [time_text], "i": 1.0}) == []
 
 
 def test_invalid_value_in_a_large_list_adds_no_work():

@@ -94,10 +94,12 @@ def test_lost_secret_is_detected(tmp_path):
         Server(data=tmp_path / "d")
 
 
-@pytest.mark.parametrize("text", [b"", b"0 0", b"\xff" * 51, b"00000000000000000009 00000000000000000000 00000000\n"])
-def test_damaged_acknowledgement_file_is_reported(tmp_path, text):
+@pytest.mark.parametrize(
+    "content", [b"", b"0 0", b"\xff" * 51, b"00000000000000000009 00000000000000000000 00000000\n"]
+)
+def test_damaged_acknowledgement_file_is_reported(tmp_path, content):
     folder = create_state(tmp_path / "d")
-    (folder / "acknowledged").write_bytes(text)
+    (folder / "acknowledged").write_bytes(content)
     with pytest.raises(DataError, match="damaged"):
         Server(data=folder)
-    assert (folder / "acknowledged").read_bytes() == text
+    assert (folder / "acknowledged").read_bytes() == content

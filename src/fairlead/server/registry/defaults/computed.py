@@ -207,12 +207,12 @@ def set_template_generation(daemon_set: Value) -> Value:
 
 def sync_pod_cidrs(spec: Value) -> Value:
     """Set podCIDR to the first of podCIDRs, or podCIDRs to podCIDR."""
-    return _sync_first(spec, "podCIDR", "podCIDRs", lambda text: text)
+    return _sync_first(spec, "podCIDR", "podCIDRs", lambda cidr: cidr)
 
 
 def sync_pod_ips(status: Value) -> Value:
     """Set podIP to the first of podIPs, or podIPs to podIP."""
-    return _sync_first(status, "podIP", "podIPs", lambda text: {"ip": text})
+    return _sync_first(status, "podIP", "podIPs", lambda ip: {"ip": ip})
 
 
 def _sync_first(value: Value, single: str, plural: str, item: Callable[[str], Any]) -> Value:

@@ -42,11 +42,11 @@ def _check_signer_name(spec: Scope) -> Errors:
             yield spec.too_long(key, _MAX_SIGNER)
 
 
-def _check_first_wrong_label(spec: Scope, text: str, check: Check) -> Errors:
-    for label in text.split("."):
+def _check_first_wrong_label(spec: Scope, host: str, check: Check) -> Errors:
+    for label in host.split("."):
         if messages := list(check(label)):
             start = f"validating label {quote_go(label)}"
-            return [spec.invalid("signerName", f"{start}: {message}", text) for message in messages]
+            return [spec.invalid("signerName", f"{start}: {message}", host) for message in messages]
     return []
 
 

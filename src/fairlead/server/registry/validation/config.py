@@ -54,11 +54,11 @@ def _check_keys_in_both(config_map: Scope) -> Errors:
 def _measure_texts(data: Object) -> int:
     """Return the size of all values in bytes. The result is exact only if it is close to the limit."""
     letters = sum(map(len, data.values()))
-    return letters if letters * 4 <= _MAX_SIZE // 2 else sum(len(text.encode()) for text in data.values())
+    return letters if letters * 4 <= _MAX_SIZE // 2 else sum(len(value.encode()) for value in data.values())
 
 
 def _measure_encoded(data: Object) -> int:
-    return sum(len(text) * 3 // 4 for text in data.values())
+    return sum(len(value) * 3 // 4 for value in data.values())
 
 
 def _check_config_map_size(config_map: Scope) -> Errors:

@@ -34,22 +34,22 @@ def find_schedule_problem(schedule: str) -> str:
     fields = schedule.split()
     if len(fields) != len(_FIELDS):
         return f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
-    for text, (minimum, maximum, named) in zip(fields, _FIELDS, strict=True):
-        for range_text in filter(None, text.split(",")):
+    for field_text, (minimum, maximum, named) in zip(fields, _FIELDS, strict=True):
+        for range_text in filter(None, field_text.split(",")):
             if problem := _find_range_problem(range_text, minimum, maximum, named):
                 return problem
     return ""
 
 
-def _find_descriptor_problem(text: str) -> str:
-    if text in _DESCRIPTORS:
+def _find_descriptor_problem(descriptor: str) -> str:
+    if descriptor in _DESCRIPTORS:
         return ""
-    if not text.startswith("@every "):
-        return f"unrecognized descriptor: {text}"
-    duration = text.removeprefix("@every ")
+    if not descriptor.startswith("@every "):
+        return f"unrecognized descriptor: {descriptor}"
+    duration = descriptor.removeprefix("@every ")
     if _DURATION.fullmatch(duration):
         return ""
-    return f'failed to parse duration {text}: time: invalid duration "{duration}"'
+    return f'failed to parse duration {descriptor}: time: invalid duration "{duration}"'
 
 
 def _find_range_problem(text: str, minimum: int, maximum: int, named: dict[str, int]) -> str:

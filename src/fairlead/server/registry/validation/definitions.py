@@ -98,30 +98,30 @@ def _check_group(group: str) -> Iterable[str]:
     return () if "." in group else ("should be a domain with at least one dot",)
 
 
-def _check_label(text: str) -> list[str]:
+def _check_label(label: str) -> list[str]:
     """Return at most one message with all problems of a DNS-1035 label."""
-    messages = list(dns_1035_label(text))
+    messages = list(dns_1035_label(label))
     return [",".join(messages)] if messages else []
 
 
-def _check_mixed_case_label(text: str) -> list[str]:
-    return [f"may have mixed case, but should otherwise match: {message}" for message in _check_label(text.lower())]
+def _check_mixed_case_label(label: str) -> list[str]:
+    return [f"may have mixed case, but should otherwise match: {message}" for message in _check_label(label.lower())]
 
 
 def _check_deprecation_warning(version: Scope) -> Errors:
-    text = version.get("deprecationWarning")
-    if text is None:
+    warning = version.get("deprecationWarning")
+    if warning is None:
         return
-    unprintable = next((index for index, letter in enumerate(text) if not letter.isprintable()), None)
+    unprintable = next((index for index, letter in enumerate(warning) if not letter.isprintable()), None)
     if not version.get("deprecated"):
         yield version.invalid("deprecationWarning", "can only be set for deprecated versions")
-    elif not text:
+    elif not warning:
         yield version.invalid("deprecationWarning", "must not be an empty string")
-    elif len(text) > 256:
+    elif len(warning) > 256:
         yield version.invalid("deprecationWarning", "must be <= 256 characters long")
     elif unprintable is not None:
         message = "must only contain printable UTF-8 characters; non-printable character found at index"
-        yield version.invalid("deprecationWarning", f"{message} {len(text[:unprintable].encode())}")
+        yield version.invalid("deprecationWarning", f"{message} {len(warning[:unprintable].encode())}")
 
 
 def _check_one_storage_version(spec: Scope) -> Errors:
@@ -152,8 +152,8 @@ def _build_versions_error(spec: Scope, message: str) -> FieldError:
         )
         for version in versions
     ]
-    text = "null" if spec.get("versions") is None else f"[{','.join(versions_text)}]"
-    return FieldError("FieldValueInvalid", spec.path("versions"), f"Invalid value: {text}: {message}")
+    versions_value = "null" if spec.get("versions") is None else f"[{','.join(versions_text)}]"
+    return FieldError("FieldValueInvalid", spec.path("versions"), f"Invalid value: {versions_value}: {message}")
 
 
 _CONVERSION: Final = first_error(

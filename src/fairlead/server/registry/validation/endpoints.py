@@ -38,14 +38,14 @@ _MAX_HINTS: Final = 8
 
 
 def _check_address(address: Scope) -> Errors:
-    text = address.text("ip")
-    yield from address.check("ip", ip_address, text)
+    address_text = address.text("ip")
+    yield from address.check("ip", ip_address, address_text)
     yield from apply(_HOST, address)
-    parsed = parse_address(strip_leading_zeros(text))
+    parsed = parse_address(strip_leading_zeros(address_text))
     if parsed is None:
-        yield address.invalid("ip", "must be a valid IP address", text)
+        yield address.invalid("ip", "must be a valid IP address", address_text)
     else:
-        yield from address.check("ip", lambda text: endpoint_address(text, parsed), text)
+        yield from address.check("ip", lambda address_text: endpoint_address(address_text, parsed), address_text)
 
 
 _HOST: Final = (field("hostname").optional(dns_label), field("nodeName").optional(dns_subdomain))
@@ -80,11 +80,11 @@ def _check_domain_name(name: str) -> Iterable[str]:
     return ()
 
 
-def _check_slice_address(endpoint: Scope, index: int, text: str, kind: str) -> Errors:
+def _check_slice_address(endpoint: Scope, index: int, address: str, kind: str) -> Errors:
     key = f"addresses[{index}]"
     if kind == "FQDN":
-        name = text.removesuffix(".")
-        if not text:
+        name = address.removesuffix(".")
+        if not address:
             yield endpoint.required(key)
         elif errors := endpoint.check(key, _check_domain_name, name):
             yield from errors
@@ -92,25 +92,25 @@ def _check_slice_address(endpoint: Scope, index: int, text: str, kind: str) -> E
             parts = (endpoint.check(key, dns_label, part) for part in name.split("."))
             yield from next(filter(None, parts), [])
     elif kind in ("IPv4", "IPv6"):
-        errors = endpoint.check(key, ip_address, text)
+        errors = endpoint.check(key, ip_address, address)
         yield from errors
         if errors:
             return
-        parsed = ipaddress.ip_address(text)
-        if str(parsed) != text:
-            yield endpoint.invalid(key, f'must be in canonical form ("{parsed}")', text)
+        parsed = ipaddress.ip_address(address)
+        if str(parsed) != address:
+            yield endpoint.invalid(key, f'must be in canonical form ("{parsed}")', address)
             return
         if kind != f"IPv{parsed.version}":
-            yield endpoint.invalid("addresses", f"must be an {kind} address", text)
-        yield from endpoint.check(key, lambda text: endpoint_address(text, parsed), text)
+            yield endpoint.invalid("addresses", f"must be an {kind} address", address)
+        yield from endpoint.check(key, lambda address: endpoint_address(address, parsed), address)
 
 
 def _check_slice_addresses(endpoint: Scope) -> Errors:
     addresses, kind = endpoint.items("addresses"), endpoint.parent.get("addressType")
     if not addresses:
         yield endpoint.required("addresses", "must contain at least 1 address")
-    for index, text in enumerate(addresses):
-        yield from _check_slice_address(endpoint, index, text, kind)
+    for index, address in enumerate(addresses):
+        yield from _check_slice_address(endpoint, index, address, kind)
 
 
 def _check_hints(key: str, check: Check) -> Rule:

@@ -79,8 +79,8 @@ def are_ordinary_config_keys(keys: Iterable[str]) -> bool:
     return all(map(_ORDINARY_KEY.fullmatch, keys))
 
 
-def group_version(text: str) -> Iterable[str]:
-    return (f"unexpected GroupVersion string: {text}",) if text.count("/") > 1 else ()
+def group_version(group_version_text: str) -> Iterable[str]:
+    return (f"unexpected GroupVersion string: {group_version_text}",) if group_version_text.count("/") > 1 else ()
 
 
 def count_or_percent(value: Any) -> Iterable[str]:

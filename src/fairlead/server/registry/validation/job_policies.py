@@ -112,10 +112,10 @@ def check_success_policy(spec: Scope) -> Errors:
         yield from apply(_SUCCESS_RULES, policy)
 
 
-def count_indexes(text: str, completions: int) -> tuple[int, str]:
+def count_indexes(intervals: str, completions: int) -> tuple[int, str]:
     """Return how many indexes intervals such as 0,2-4 contain, and an error message or ""."""
     total, last = 0, -1
-    for range_text in text.split(",") if text else ():
+    for range_text in intervals.split(",") if intervals else ():
         ends = range_text.split("-")
         if len(ends) > 2:
             message = "violates the requirement that an index interval can have at most two parts separated by '-'"

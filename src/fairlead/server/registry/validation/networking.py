@@ -149,11 +149,11 @@ def _check_ip_block(block: Scope) -> Errors:
     if errors:
         return
     cidr_network = ipaddress.ip_network(block.text("cidr"))
-    for index, text in enumerate(block.items("except")):
-        errors = block.check(f"except[{index}]", cidr, text)
+    for index, except_cidr in enumerate(block.items("except")):
+        errors = block.check(f"except[{index}]", cidr, except_cidr)
         yield from errors
-        if not errors and not _is_strict_subset(ipaddress.ip_network(text), cidr_network):
-            yield block.invalid(f"except[{index}]", "must be a strict subset of `cidr`", text)
+        if not errors and not _is_strict_subset(ipaddress.ip_network(except_cidr), cidr_network):
+            yield block.invalid(f"except[{index}]", "must be a strict subset of `cidr`", except_cidr)
 
 
 def _is_strict_subset(inner: Network, outer: Network) -> bool:

@@ -25,4 +25,4 @@ def find_term_warnings(term: Object, path: str, *, checks_values: bool) -> Itera
         if key in DEPRECATED:
             yield f"{field}.key: {key} is {DEPRECATED[key]}"
         for position, value in enumerate(requirement.get("values") or () if checks_values else ()):
-            yield from (f"{field}.values[{position}]: {value} is invalid, {text}" for text in label_value(value))
+            yield from (f"{field}.values[{position}]: {value} is invalid, {problem}" for problem in label_value(value))

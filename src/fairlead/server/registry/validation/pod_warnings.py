@@ -106,7 +106,7 @@ def _warn_about_pod_affinity(spec: Scope) -> Iterator[str]:
 
 
 def _warn_about_volume(volume: Scope) -> Iterator[str]:
-    yield from (f"{volume.path()}.{text}" for text in _warn_about_old_sources(volume.value))
+    yield from (f"{volume.path()}.{warning}" for warning in _warn_about_old_sources(volume.value))
     if volume.get("gitRepo") is not None:
         yield f"{volume.path('gitRepo')}: deprecated in v1.11, and disabled by default in v1.33+"
     claim = volume.inside("ephemeral.volumeClaimTemplate.spec")
@@ -202,5 +202,7 @@ def find_volume_warnings(new: Object, old: Object | None) -> list[str]:
         warnings.append(_RECYCLE_WARNING)
     for term in spec.inside("nodeAffinity.required").each("nodeSelectorTerms"):
         warnings += find_term_warnings(term.value, term.path(), checks_values=False)
-    sources = [text for text in _warn_about_old_sources(spec.value) if not text.startswith(("flocker", "quobyte"))]
-    return warnings + [f"spec.{text}" for text in sources]
+    sources = [
+        warning for warning in _warn_about_old_sources(spec.value) if not warning.startswith(("flocker", "quobyte"))
+    ]
+    return warnings + [f"spec.{warning}" for warning in sources]

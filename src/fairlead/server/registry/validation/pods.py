@@ -203,9 +203,9 @@ def _check_searches(config: Scope) -> Errors:
     if len(" ".join(searches)) > _MAX_SEARCH_LENGTH:
         message = f"must not have more than {_MAX_SEARCH_LENGTH} characters (including spaces) in the search list"
         yield config.invalid("searches", message)
-    for index, text in enumerate(searches):
-        if text != ".":
-            name = text.removesuffix(".")
+    for index, search_domain in enumerate(searches):
+        if search_domain != ".":
+            name = search_domain.removesuffix(".")
             yield from config.check(f"searches[{index}]", names.subdomain_or_underscore, name)
 
 

@@ -92,8 +92,8 @@ def _check_limits(item: Scope) -> Errors:
         amounts = {key: quantity.parse(item.map(key)[name])[0] for key in keys[:4] if name in item.map(key)}
         for lower_key, higher_key, key, error_field, message in _ORDER:
             if lower_key in amounts and higher_key in amounts and amounts[lower_key] > amounts[higher_key]:
-                text = message.format(low=item.map(lower_key)[name], high=item.map(higher_key)[name])
-                yield item.invalid(f"{key}[{name}]", text, item.map(error_field)[name])
+                error_message = message.format(low=item.map(lower_key)[name], high=item.map(higher_key)[name])
+                yield item.invalid(f"{key}[{name}]", error_message, item.map(error_field)[name])
         yield from _check_ratio(item, name, amounts)
 
 
@@ -117,14 +117,14 @@ _ORDER: Final = (  # low, high, the field that errors name, the field that they 
 
 
 def _check_ratio(item: Scope, name: str, amounts: dict[str, Decimal]) -> Errors:
-    text = item.map("maxLimitRequestRatio").get(name)
-    if text is None:
+    ratio_text = item.map("maxLimitRequestRatio").get(name)
+    if ratio_text is None:
         return
-    key, ratio = f"maxLimitRequestRatio[{name}]", quantity.parse(text)[0]
+    key, ratio = f"maxLimitRequestRatio[{name}]", quantity.parse(ratio_text)[0]
     if ratio < 1:
-        yield item.invalid(key, f"ratio {text} is less than 1", text)
+        yield item.invalid(key, f"ratio {ratio_text} is less than 1", ratio_text)
     if amounts.get("min") and "max" in amounts and ratio > (highest := amounts["max"] / amounts["min"]):
-        yield item.invalid(key, f"ratio {text} is greater than max/min = {highest:.6f}", text)
+        yield item.invalid(key, f"ratio {ratio_text} is greater than max/min = {highest:.6f}", ratio_text)
 
 
 limit_range: Final = validator(

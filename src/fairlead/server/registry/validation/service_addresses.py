@@ -35,9 +35,9 @@ def _check_well_formed(spec: Scope) -> Errors:
             yield spec.duplicate(f"ipFamilies[{index}]", family)
     yield from _POLICY(spec)
     is_valid = True
-    for index, text in enumerate(addresses):
-        if index or text != "None":
-            errors = spec.check(f"clusterIPs[{index}]", ip_address, text)
+    for index, address_text in enumerate(addresses):
+        if index or address_text != "None":
+            errors = spec.check(f"clusterIPs[{index}]", ip_address, address_text)
             yield from errors
             is_valid = is_valid and not errors
         elif len(addresses) > 1:
@@ -51,7 +51,7 @@ def _check_well_formed(spec: Scope) -> Errors:
 
 def _check_one_address_per_family(spec: Scope) -> Errors:
     addresses = spec.items("clusterIPs")
-    versions = [ipaddress.ip_address(text).version for text in addresses if text != "None"]
+    versions = [ipaddress.ip_address(address).version for address in addresses if address != "None"]
     if len(addresses) > 1 and len(set(versions)) < 2:
         yield spec.invalid("clusterIPs", "may specify no more than one IP for each IP family")
     for index, (version, family) in enumerate(zip(versions, spec.items("ipFamilies"), strict=False)):

@@ -107,8 +107,8 @@ def _check_source_ranges(spec: Scope) -> Errors:
     ranges = spec.items("loadBalancerSourceRanges")
     if ranges and not _is_load_balancer(spec):
         yield spec.forbidden("LoadBalancerSourceRanges", _ONLY_BALANCED)
-    for index, text in enumerate(ranges):
-        yield from spec.check(f"LoadBalancerSourceRanges[{index}]", cidr, text)
+    for index, source_range in enumerate(ranges):
+        yield from spec.check(f"LoadBalancerSourceRanges[{index}]", cidr, source_range)
 
 
 def _check_headless(spec: Scope) -> Errors:
@@ -194,4 +194,4 @@ def find_service_warnings(new: Object, old: Object | None) -> list[str]:
         'spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"': spec.get("trafficDistribution")
         == "PreferClose",
     }
-    return [text for text, is_applicable in warnings.items() if is_applicable]
+    return [warning for warning, is_applicable in warnings.items() if is_applicable]

@@ -60,8 +60,8 @@ def _check_immutable_claim(claim: Scope) -> Errors:
         )
         yield claim.forbidden("spec", message)
     size, old_size, capacity = (
-        quantity.parse(text or "0")[0]
-        for text in (lookup(new, _SIZE), lookup(old, _SIZE), claim.old_value("status.capacity.storage"))
+        quantity.parse(size_text or "0")[0]
+        for size_text in (lookup(new, _SIZE), lookup(old, _SIZE), claim.old_value("status.capacity.storage"))
     )
     if size < old_size and size <= capacity:
         yield claim.forbidden(f"spec.{_SIZE}", "field can not be less than status.capacity")

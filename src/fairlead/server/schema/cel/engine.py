@@ -23,14 +23,14 @@ _ERRORS: Final = (
 )
 
 
-def compile_untyped(text: str) -> Any:
+def compile_untyped(rule: str) -> Any:
     """Compile a rule without type checks, for evaluation.
 
     The engine has the macro transformMap but not the function to which it expands. Ours replaces it.
     """
     env = untyped_environment()
-    program = env.compile(rewriting.rewrite_for_evaluation(text), disable_check=True)
-    if "transformMap" not in text:
+    program = env.compile(rewriting.rewrite_for_evaluation(rule), disable_check=True)
+    if "transformMap" not in rule:
         return program
     serialized = program.serialize().replace(b"cel.@mapInsert", b"cel.kmapInsert")
     return env.deserialize(serialized.replace(b"@mapInsert_map", b"kmapInsert_map"))
@@ -74,10 +74,10 @@ def untyped_environment() -> Any:
     return cel.NewEnv(config=config, variables=variables, extensions=[ext_optional.ExtOptional(), kubernetes])
 
 
-def translate_error(text: str) -> str:
+def translate_error(error: str) -> str:
     """Return cel-go's message for an evaluation error of the engine."""
-    text = re.sub(r"^[A-Z_]+: ", "", text)
+    error = re.sub(r"^[A-Z_]+: ", "", error)
     for pattern, replacement in _ERRORS:
-        if pattern.search(text):
-            return pattern.sub(replacement, text)
-    return text
+        if pattern.search(error):
+            return pattern.sub(replacement, error)
+    return error

@@ -219,8 +219,8 @@ def _evaluate_message(rule: Rule, variables: dict[str, Any]) -> str:
         return ""
     if result.type().name() != "STRING":
         return ""
-    text = str(result.value()).strip()
-    return "" if "\n" in text or len(text) > 5120 else text
+    message = str(result.value()).strip()
+    return "" if "\n" in message or len(message) > 5120 else message
 
 
 def _failure_error(reason: str, field: str, value: Any, message: str) -> FieldError:

@@ -54,15 +54,15 @@ _has_rules: dict[int, tuple[Node, bool]] = {}  # By id. The cache keeps the node
 def compile_rule(node: Node, spec: dict[str, Any]) -> Rule:
     """Return a compiled rule. Raises InvalidRule if a CustomResourceDefinition may not have the rule."""
     check_rule(node, spec)
-    text = spec["rule"].strip()
+    rule_text = spec["rule"].strip()
     message_expression = (spec.get("messageExpression") or "").strip()
-    blanked = rewriting.blank_literals(text)
+    blanked = rewriting.blank_literals(rule_text)
     uses_old_self = re.search(r"(?<![\w.])oldSelf\b", blanked) is not None
-    source = rewriting.make_old_self_optional(text) if spec.get("optionalOldSelf") else text
+    source = rewriting.make_old_self_optional(rule_text) if spec.get("optionalOldSelf") else rule_text
     shape = runtime.find_loops(" ".join([blanked, rewriting.blank_literals(message_expression)]))
     message_program = engine.compile_untyped(message_expression) if message_expression else None
     guarded = partial(_compile_guarded, source)
-    return Rule(text, spec, engine.compile_untyped(source), guarded, message_program, uses_old_self, shape)
+    return Rule(rule_text, spec, engine.compile_untyped(source), guarded, message_program, uses_old_self, shape)
 
 
 def estimate_costs(node: Node, spec: dict[str, Any], multiplicity: Multiplicity) -> Iterator[tuple[str, int]]:
@@ -72,14 +72,16 @@ def estimate_costs(node: Node, spec: dict[str, Any], multiplicity: Multiplicity)
         return
     is_optional = bool(spec.get("optionalOldSelf"))
     for key in ("rule", "messageExpression"):
-        if text := (spec.get(key) or "").strip():
-            once = estimate.estimate_cost(parse(engine.untyped_environment(), text), root, is_old_optional=is_optional)
+        if expression := (spec.get(key) or "").strip():
+            once = estimate.estimate_cost(
+                parse(engine.untyped_environment(), expression), root, is_old_optional=is_optional
+            )
             yield key, multiplicity.cost(once, root) if key == "rule" else once
 
 
 @lru_cache(maxsize=128)
-def _compile_guarded(text: str) -> GuardedProgram:
-    program = engine.compile_untyped(text)
+def _compile_guarded(rule: str) -> GuardedProgram:
+    program = engine.compile_untyped(rule)
     parsed = program.serialize()
     if invalid_values.has_optionals(parsed):
         return GuardedProgram(program, False)

@@ -125,14 +125,14 @@ class SyntaxTree(NamedTuple):
             remaining += expression.children
 
 
-def parse(environment: Any, text: str) -> Expression:
+def parse(environment: Any, rule: str) -> Expression:
     """Return the syntax tree of a rule, which must compile."""
-    return parse_with_positions(environment, text).root
+    return parse_with_positions(environment, rule).root
 
 
-def parse_with_positions(environment: Any, text: str) -> SyntaxTree:
+def parse_with_positions(environment: Any, rule: str) -> SyntaxTree:
     """Return the syntax tree of a rule, which must compile, with the positions of its expressions."""
-    serialized = environment.compile(rewriting.rename_exists_one(text), disable_check=True).serialize()
+    serialized = environment.compile(rewriting.rename_exists_one(rule), disable_check=True).serialize()
     parsed = dict(message_fields(dict(message_fields(serialized))[2]))
     return SyntaxTree(decode_expression(parsed[2]), decode_positions(parsed[3]))
 

@@ -136,14 +136,14 @@ def _validate_map_items(schema: Schema, items: Schema | None, keys: list[str], p
 def _validate_rule_keywords(schema: Schema, path: str) -> Iterator[FieldError]:
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         rule_path = f"{path}.x-kubernetes-validations[{index}]"
-        text, message = rule.get("rule") or "", rule.get("message") or ""
-        if not text.strip():
+        rule_text, message = rule.get("rule") or "", rule.get("message") or ""
+        if not rule_text.strip():
             yield field_errors.required(f"{rule_path}.rule", "rule is not specified")
         elif message and not message.strip():
             yield field_errors.invalid(f"{rule_path}.message", message, "must be non-empty if specified")
         elif _has_line_break(message.strip()):
             yield field_errors.invalid(f"{rule_path}.message", message, "must not contain line breaks")
-        elif _has_line_break(text.strip()) and not message.strip():
+        elif _has_line_break(rule_text.strip()) and not message.strip():
             yield field_errors.required(
                 f"{rule_path}.message", "message must be specified if rule contains line breaks"
             )

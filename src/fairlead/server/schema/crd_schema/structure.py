@@ -134,9 +134,9 @@ def _drop_empty_keywords(schemas: list[Schema]) -> list[Schema]:
 
 def _format_regexp_error(error: Exception, pattern: str) -> str:
     """Return the message of Go's regexp package for an RE2 error."""
-    text = error.args[0] if error.args else ""
-    text = text.decode() if isinstance(text, bytes) else str(text)
-    name, _, piece = text.partition(": ")
+    reason = error.args[0] if error.args else ""
+    reason = reason.decode() if isinstance(reason, bytes) else str(reason)
+    name, _, piece = reason.partition(": ")
     if name.startswith("trailing"):
         return "trailing backslash at end of expression: ``"
     return f"{_REGEXP_ERRORS.get(name, name)}: `{piece or pattern}`"

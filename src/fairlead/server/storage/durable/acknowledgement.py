@@ -34,10 +34,10 @@ class AcknowledgementFile:
     def check(self, actual: StateVersion) -> None:
         """Raise DataError if the database has lost writes that clients have seen. A missing file is not an error."""
         try:
-            text = self._path.read_bytes()
+            content = self._path.read_bytes()
         except FileNotFoundError:
             return
-        if (acknowledged := _decode(text)) is None:
+        if (acknowledged := _decode(content)) is None:
             raise DataError(
                 f"{self._path} is damaged and was not changed: restore the directory from a backup, or remove that "
                 "file if you know that nothing else is missing"
@@ -84,9 +84,9 @@ def _encode(version: StateVersion) -> bytes:
     return numbers + b"%08x\n" % zlib.crc32(numbers)
 
 
-def _decode(text: bytes) -> StateVersion | None:
-    words = text.split()
+def _decode(content: bytes) -> StateVersion | None:
+    words = content.split()
     if len(words) != 3 or not (words[0].isdigit() and words[1].isdigit()):
         return None
     version = StateVersion(int(words[0]), int(words[1]))
-    return version if _encode(version) == text else None
+    return version if _encode(version) == content else None

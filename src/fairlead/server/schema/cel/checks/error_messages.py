@@ -34,21 +34,21 @@ class Problem(NamedTuple):
     message: str
 
 
-def format_problems(text: str, problems: list[Problem]) -> str:
+def format_problems(rule: str, problems: list[Problem]) -> str:
     """Return the problems as cel-go prints them, each with its line and a mark below the column."""
     formatted = []
     for offset, message in sorted(problems):
-        line_number, start = text.count("\n", 0, offset) + 1, text.rfind("\n", 0, offset) + 1
-        line, column = text[start:].partition("\n")[0], offset - start
+        line_number, start = rule.count("\n", 0, offset) + 1, rule.rfind("\n", 0, offset) + 1
+        line, column = rule[start:].partition("\n")[0], offset - start
         formatted.append(f"ERROR: <input>:{line_number}:{column + 1}: {message}\n | {line}\n | {'.' * column}^")
     return "\n".join(formatted)
 
 
-def translate_compile_error(env: Any, error: str, source: str, text: str) -> str:
+def translate_compile_error(env: Any, error: str, source: str, rule: str) -> str:
     """Return the engine's error for a rewritten source as cel-go's message, with positions in the original text."""
     problems = _find_problems(env, error, source)
     if problems:
-        return format_problems(text, problems)
+        return format_problems(rule, problems)
     for pattern, message in _ERRORS_WITHOUT_POSITION:
         if match := pattern.search(error):
             return f"ERROR: <input>:-1:0: {match.expand(message)}"

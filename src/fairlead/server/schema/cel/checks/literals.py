@@ -105,10 +105,10 @@ class LiteralCheck:
         if other is not None and not self._in_format:
             self._found.append((items[other], f"expected type '{types[0]}' but found '{types[other]}'"))
 
-    def _check_format(self, text: str, items: list[Expression]) -> tuple[int | None, str] | None:
+    def _check_format(self, format_string: str, items: list[Expression]) -> tuple[int | None, str] | None:
         """Return (argument index or None, message) for the first problem of a format string, or None if it is valid."""
         at = 0
-        for clause in _CLAUSE.finditer(text):
+        for clause in _CLAUSE.finditer(format_string):
             letter = clause[1]
             if letter is None:
                 continue

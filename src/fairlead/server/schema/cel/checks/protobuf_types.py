@@ -40,9 +40,9 @@ class ProtobufTypes:
                 self._file.dependency.append(module.DESCRIPTOR.name)
             self.pool.Add(self._file)
 
-    def replace_type_names(self, text: str) -> str:
+    def replace_type_names(self, error_text: str) -> str:
         """Return an error text in which message names are replaced by their paths in the schema."""
-        return _NAME.sub(lambda match: self._paths[int(match[1])], text)
+        return _NAME.sub(lambda match: self._paths[int(match[1])], error_text)
 
     def _declare_variable_type(self, value_type: Type, path: str) -> str:
         """Return the type of a variable in the syntax of function declarations, such as list(string)."""

@@ -34,22 +34,22 @@ def check_rule(node: Node, spec: dict[str, Any]) -> None:
     if environment is None:
         raise InvalidRule("rule", UNTYPED_SCHEMA)
     for key, result_type in _RESULT_TYPES.items():
-        text = spec.get(key) or ""
-        if text.strip():
-            _check_expression(*environment, text, key, result_type)
+        expression = spec.get(key) or ""
+        if expression.strip():
+            _check_expression(*environment, expression, key, result_type)
 
 
-def _check_expression(env: Any, object_types: ProtobufTypes, text: str, key: str, result_type: str) -> None:
+def _check_expression(env: Any, object_types: ProtobufTypes, expression: str, key: str, result_type: str) -> None:
     prefix = "compilation failed" if key == "rule" else f"{key} compilation failed"
-    source = rewriting.rewrite_for_check(text)
+    source = rewriting.rewrite_for_check(expression)
     try:
         program = env.compile(source)
     except RuntimeError as error:
-        message = error_messages.translate_compile_error(env, str(error), source, text)
+        message = error_messages.translate_compile_error(env, str(error), source, expression)
         raise InvalidRule(key, f"{prefix}: {object_types.replace_type_names(message)}") from None
     literals = LiteralCheck(program)
     if literals.problems:
-        message = error_messages.format_problems(text, literals.problems)
+        message = error_messages.format_problems(expression, literals.problems)
         raise InvalidRule(key, f"{prefix}: {object_types.replace_type_names(message)}")
     for conversion in literals.conversions:
         result = engine.compile_untyped(conversion).eval(data={})

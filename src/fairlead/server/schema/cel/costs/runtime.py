@@ -86,20 +86,20 @@ class WorkBudget:
         return self._remaining >= 0
 
 
-def find_loops(text: str) -> RuleShape:
+def find_loops(rule: str) -> RuleShape:
     """Return the loops in a rule's text, in which the string literals are already blanked."""
-    matches = list(_LOOP.finditer(text))
-    spans = [(match.end(), find_closing(text, match.end())) for match in matches]
+    matches = list(_LOOP.finditer(rule))
+    spans = [(match.end(), find_closing(rule, match.end())) for match in matches]
     loops = tuple(
         LoopShape(
             depth=sum(a <= start and end <= b for a, b in spans),
-            mentions_self=_SELF.search(text[start:end]) is not None,
+            mentions_self=_SELF.search(rule[start:end]) is not None,
             builds_list=match[1] is not None,
             builds_map=match[2] is not None,
         )
         for match, (start, end) in zip(matches, spans, strict=True)
     )
-    growth = math.prod(1 + text.count("+", start, end) for start, end in spans)
+    growth = math.prod(1 + rule.count("+", start, end) for start, end in spans)
     return RuleShape(loops, growth)
 
 

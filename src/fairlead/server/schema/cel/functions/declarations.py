@@ -141,8 +141,8 @@ def _build_overload(overload_id: str, receiver: str, arguments: str, result: str
     return {**overload, "target": _parse_type(receiver)} if receiver else overload
 
 
-def _parse_type(text: str) -> dict[str, Any]:
-    name, _, parameters = text.removesuffix(")").partition("(")
+def _parse_type(type_text: str) -> dict[str, Any]:
+    name, _, parameters = type_text.removesuffix(")").partition("(")
     parsed: dict[str, Any] = {"type_name": name}
     if parameters:
         parsed["params"] = [_parse_type(parameter) for parameter in split_arguments(parameters)]
@@ -151,10 +151,10 @@ def _parse_type(text: str) -> dict[str, Any]:
     return parsed
 
 
-def split_arguments(text: str) -> list[str]:
+def split_arguments(types: str) -> list[str]:
     """Split a list of types at the commas outside parentheses."""
     arguments, depth = [""], 0
-    for character in text:
+    for character in types:
         depth += (character == "(") - (character == ")")
         if character == "," and not depth:
             arguments.append("")

@@ -83,11 +83,11 @@ def quote(text: str) -> str:
     return '"' + "".join(f"\\{escapes[ch]}" if ch in escapes else ch for ch in text) + '"'
 
 
-def format_text(text: str, values: list[Any]) -> str:
+def format_text(format_string: str, values: list[Any]) -> str:
     """Return the result of CEL's `format` function, which resembles Go's fmt."""
     parts, used, copied_end = [], 0, 0
-    for clause in _CLAUSE.finditer(text):
-        parts.append(text[copied_end : clause.start()])
+    for clause in _CLAUSE.finditer(format_string):
+        parts.append(format_string[copied_end : clause.start()])
         copied_end = clause.end()
         if clause[1] == "%":
             parts.append("%")
@@ -98,7 +98,7 @@ def format_text(text: str, values: list[Any]) -> str:
             raise ValueError(f"index {used} out of range")
         parts.append(_format_clause(clause[3], None if clause[2] is None else int(clause[2]), values[used]))
         used += 1
-    return "".join([*parts, text[copied_end:]])
+    return "".join([*parts, format_string[copied_end:]])
 
 
 def _format_clause(verb: str, precision: int | None, value: Any) -> str:
