@@ -96,10 +96,10 @@ async def contest(name, port, objects, event_count, timed):
     all_received = counter.expect(timed, is_timed=True)
     await get(port, f"/events?count={timed}&rate={LATENCY_RATE}")
     await all_received
-    cut = statistics.quantiles(
+    percentiles = statistics.quantiles(
         [arrived_at - float(contestant.sent(obj)) for arrived_at, obj in counter.arrivals], n=100
     )
-    result |= {"p50 µs": cut[49] * 1e6, "p99 µs": cut[98] * 1e6}
+    result |= {"p50 µs": percentiles[49] * 1e6, "p99 µs": percentiles[98] * 1e6}
     await contestant.close()
     return result
 
@@ -133,12 +133,12 @@ def better_figures(first_figures, second_figures):
     }
 
 
-def measure_import(python, name):
+def measure_import(python_path, name):
     """Return the CPU milliseconds of the client's import: the best of five new processes."""
     # kopf imports whichever other client it finds: alone, it would find none
     hidden = "import sys; sys.modules.update(dict.fromkeys(['kubernetes', 'kubernetes_asyncio', 'pykube']))"
     timed = f"import time; s = time.process_time(); import contestants.{name}; print(time.process_time() - s)"
-    command = [python, "-c", f"{hidden if name == 'kopf' else ''}\n{timed}"]
+    command = [python_path, "-c", f"{hidden if name == 'kopf' else ''}\n{timed}"]
     return min(float(subprocess.check_output(command, cwd=HERE)) for _ in range(5)) * 1e3
 
 
@@ -187,9 +187,9 @@ def measure_decoding():
 
 def measure_contestant(name, port, options):
     """Return the figures of one client's process, or its error."""
-    python = PEERS_PYTHON if name in PEERS else sys.executable
+    python_path = PEERS_PYTHON if name in PEERS else sys.executable
     counts = ["--objects", str(options.objects), "--events", str(options.events), "--timed", str(options.timed)]
-    command = [python, __file__, "--only", name, "--port", port, *counts]
+    command = [python_path, __file__, "--only", name, "--port", port, *counts]
     try:
         completed = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True, timeout=PATIENCE)
         figures = json.loads(completed.stdout)
@@ -199,7 +199,7 @@ def measure_contestant(name, port, options):
         if not options.save:  # a thousand objects are the calmer place for them: --latency
             figures |= delays
         if name != "overhead" and not options.quick:
-            figures["import ms"] = measure_import(python, name)
+            figures["import ms"] = measure_import(python_path, name)
         return figures | {"failed": ""}
     except subprocess.TimeoutExpired:
         return {"failed": f"not done after {PATIENCE} s"}

@@ -298,11 +298,11 @@ async def measure(open_transport, world):
                 open_transport, world, foreign_client, writers, write_method, name
             )
     print("\nothers   conditions added by one of ours beside writers of that list")
-    added = await add_conditions(open_transport, world, foreign_client)
+    added_conditions = await add_conditions(open_transport, world, foreign_client)
     print(f"\n{LABELLED} objects, each labelled by someone between our look and our write of its status")
     labelled = await label_between(open_transport, world, foreign_client)
     await foreign.close()
-    return {"contended": rows, "added": added, "labelled": labelled}
+    return {"contended": rows, "added": added_conditions, "labelled": labelled}
 
 
 async def on(name):

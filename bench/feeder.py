@@ -30,7 +30,7 @@ def pod(number):
         f"f:field{f}": {".": {}, f'k:{{"name":"SETTING_{f}"}}': {".": {}, "f:name": {}, "f:value": {}}}
         for f in range(18)
     }
-    managed = {
+    managed_fields_entry = {
         "manager": "kubelet",
         "operation": "Update",
         "apiVersion": "v1",
@@ -51,7 +51,7 @@ def pod(number):
             "resourceVersion": "VERSION",
             "labels": {"app": f"service-{number % 100}", "tier": "web"},
             "ownerReferences": [{**owner, "controller": True}],
-            "managedFields": [managed],
+            "managedFields": [managed_fields_entry],
         },
         "spec": {"containers": containers, "nodeName": f"node-{number % 50}", "serviceAccountName": "default"},
         "status": {"phase": "Running", "podIP": "10.0.0.1", "conditions": [

@@ -27,10 +27,10 @@ MAPS = "/api/v1/namespaces/bench/configmaps"
 class Connection:
     """A raw HTTP/1.1 connection. A client library would distort the measurement."""
 
-    def __init__(self, served):
-        host, port = served.url.removeprefix("https://").split(":")
+    def __init__(self, running_server):
+        host, port = running_server.url.removeprefix("https://").split(":")
         self.socket = UNCHECKED.wrap_socket(socket.create_connection((host, int(port)), timeout=PATIENCE))
-        self.head = f"Host: bench\r\nAuthorization: Bearer {served.token}\r\n"
+        self.head = f"Host: bench\r\nAuthorization: Bearer {running_server.token}\r\n"
 
     def send(self, method, path, body=b"", media="application/json"):
         request_head = f"{method} {path} HTTP/1.1\r\n{self.head}Content-Type: {media}\r\nContent-Length: {len(body)}"
@@ -77,14 +77,14 @@ def create(connections, indexes):
     return len(bodies) / (time.perf_counter() - start)
 
 
-def measure_list(served):
+def measure_list(running_server):
     """List all objects in pages. Return the seconds and the number of objects."""
-    host, port = served.url.removeprefix("https://").split(":")
+    host, port = running_server.url.removeprefix("https://").split(":")
     connection = http.client.HTTPSConnection(host, int(port), context=UNCHECKED)
     start, token, listed_count = time.perf_counter(), "", 0
     while True:
         path = f"{MAPS}?limit=500" + (f"&continue={token}" if token else "")
-        connection.request("GET", path, headers={"Authorization": f"Bearer {served.token}"})
+        connection.request("GET", path, headers={"Authorization": f"Bearer {running_server.token}"})
         body = connection.getresponse().read()
         page = json.loads(body)
         listed_count += len(page["items"])
@@ -93,11 +93,11 @@ def measure_list(served):
             return time.perf_counter() - start, listed_count
 
 
-def watch(served, version, expected, ready_event, finished_at):
+def watch(running_server, version, expected, ready_event, finished_at):
     """Run watchers that count events until all events have arrived."""
     selector, counts, last = selectors.DefaultSelector(), {}, {}
     for _ in range(WATCHERS):
-        connection = Connection(served)
+        connection = Connection(running_server)
         connection.send("GET", f"{MAPS}?watch=1&resourceVersion={version}")
         connection.socket.setblocking(False)
         selector.register(connection.socket, selectors.EVENT_READ)
@@ -119,17 +119,17 @@ def watch(served, version, expected, ready_event, finished_at):
     finished_at.value = time.perf_counter()
 
 
-def measure_events(served, objects, sample):
+def measure_events(running_server, objects, sample):
     """Write objects over one connection. Return the events per second that were delivered to all watchers."""
-    version = json.loads(served.send("GET", f"{MAPS}?limit=1"))["metadata"]["resourceVersion"]
+    version = json.loads(running_server.send("GET", f"{MAPS}?limit=1"))["metadata"]["resourceVersion"]
     ready_event, finished_at = multiprocessing.Event(), multiprocessing.Value("d", 0.0)
     reader = multiprocessing.Process(
-        target=watch, args=(served, version, sample, ready_event, finished_at), daemon=True
+        target=watch, args=(running_server, version, sample, ready_event, finished_at), daemon=True
     )
     reader.start()
     ready_event.wait(PATIENCE)
     start = time.perf_counter()
-    create([Connection(served)], range(objects, objects + sample))
+    create([Connection(running_server)], range(objects, objects + sample))
     reader.join(PATIENCE)
     assert finished_at.value, "not all events came"
     return sample * WATCHERS / (finished_at.value - start)
@@ -138,9 +138,9 @@ def measure_events(served, objects, sample):
 class PrintedFigures(dict):
     """Prints each figure when it is measured, because a run with 100,000 objects takes minutes."""
 
-    def __init__(self, served):
+    def __init__(self, running_server):
         super().__init__()
-        self.served = served
+        self.served = running_server
 
     def report(self, line, figure):
         self[line] = figure
@@ -152,22 +152,27 @@ class PrintedFigures(dict):
         self.report(f"{line}, processor µs each", (self.served.processor() - before) / of * 1e6)
 
 
-def measured(served, objects):
-    figures, memory_when_empty = PrintedFigures(served), served.memory()
-    one_connection, many_connections = [Connection(served)], [Connection(served) for _ in range(SIDE_BY_SIDE)]
+def measured(running_server, objects):
+    figures, memory_when_empty = PrintedFigures(running_server), running_server.memory()
+    one_connection, many_connections = (
+        [Connection(running_server)],
+        [Connection(running_server) for _ in range(SIDE_BY_SIDE)],
+    )
     sample = min(SAMPLE, objects // 2)
     figures.rate("creates one at a time", sample, lambda: create(one_connection, range(sample)))
     remaining_indexes = range(sample, objects)
     figures.rate("creates eight at a time", len(remaining_indexes), lambda: create(many_connections, remaining_indexes))
-    full = served.memory()
+    full = running_server.memory()
     figures.report("memory, MB", full)
     figures.report("memory per object, kB", (full - memory_when_empty) / objects * 1024)
-    before = served.processor()
-    seconds, listed_count = measure_list(served)
+    before = running_server.processor()
+    seconds, listed_count = measure_list(running_server)
     assert listed_count == objects
     figures.report("list in pages of 500, s", seconds)
-    figures.report("list in pages of 500, processor s", served.processor() - before)
-    figures.rate(f"events to {WATCHERS} watchers", sample * WATCHERS, lambda: measure_events(served, objects, sample))
+    figures.report("list in pages of 500, processor s", running_server.processor() - before)
+    figures.rate(
+        f"events to {WATCHERS} watchers", sample * WATCHERS, lambda: measure_events(running_server, objects, sample)
+    )
     return figures
 
 
@@ -177,7 +182,7 @@ def main():
     parser.add_argument("--save", action="store_true", help="write the section of docs/benchmarks.md")
     options = parser.parse_args()
     with start_servers() as servers:
-        figures = {served.name: measured(served, options.objects) for served in servers}
+        figures = {running_server.name: measured(running_server, options.objects) for running_server in servers}
     if options.save:
         recording.save("many", {"objects": options.objects, "version": VERSION, "rows": figures})
         report.main()

@@ -80,7 +80,7 @@ def measure():
         f"at most {QUICKLY} s in all" if options.quick else f"about {total_minutes} minutes in all, on two idle cores",
         flush=True,
     )
-    failed, end = [], time.monotonic() + QUICKLY
+    failed_programs, end = [], time.monotonic() + QUICKLY
     for number, (name, arguments, minutes, quickly) in enumerate(chosen, 1):
         expected, seconds = f"about {minutes} min", minutes * 60 * PATIENCE
         if options.quick:
@@ -92,11 +92,11 @@ def measure():
         error = run(name, arguments, seconds)
         print(f"== {error or 'done'} ({time.monotonic() - started:.0f} s)", flush=True)
         if error:
-            failed.append(f"{name} {error}")
+            failed_programs.append(f"{name} {error}")
     if not options.quick and subprocess.run([sys.executable, HERE / "report.py"], check=False).returncode:
-        failed.append("report.py left sections as they were")
-    if failed:
-        sys.exit(f"not all were measured: {'; '.join(failed)}")
+        failed_programs.append("report.py left sections as they were")
+    if failed_programs:
+        sys.exit(f"not all were measured: {'; '.join(failed_programs)}")
 
 
 if __name__ == "__main__":

@@ -53,11 +53,11 @@ def write(connections, verb, indexes, round_number):
     return time.perf_counter() - started_at
 
 
-def measure_rates(served, writes):
+def measure_rates(running_server, writes):
     """Return the writes per second of each verb, and the server's CPU milliseconds per write."""
-    figures, clock = {}, Clock(*served.pids)
+    figures, clock = {}, Clock(*running_server.pids)
     for width in (1, 16):
-        connections = [Connection(served) for _ in range(width)]
+        connections = [Connection(running_server) for _ in range(width)]
         for verb in VERBS:
             cpu_seconds = clock.cpu()
             figures[f"{verb}, {width} connection{'s' * (width > 1)}"] = {
@@ -67,11 +67,11 @@ def measure_rates(served, writes):
     return figures
 
 
-def measure_latency(served, events):
+def measure_latency(running_server, events):
     """Return the milliseconds from sending a write to receiving its event."""
-    writer, watcher, durations = Connection(served), Connection(served), []
+    writer, watcher, durations = Connection(running_server), Connection(running_server), []
     write([writer], "create", [0], 0)
-    version = json.loads(served.send("GET", MAPS))["metadata"]["resourceVersion"]
+    version = json.loads(running_server.send("GET", MAPS))["metadata"]["resourceVersion"]
     watcher.send("GET", f"{MAPS}?watch=1&resourceVersion={version}")
     watcher.until(b"\r\n\r\n")
     for round_number in range(events):
@@ -82,23 +82,23 @@ def measure_latency(served, events):
         durations.append((time.perf_counter() - started_at) * 1e3)
         writer.answer()
     write([writer], "delete", [0], 0)
-    cut = statistics.quantiles(durations, n=100)
-    return {"p50": cut[49], "p99": cut[98]}
+    percentiles = statistics.quantiles(durations, n=100)
+    return {"p50": percentiles[49], "p99": percentiles[98]}
 
 
-def measured(served, objects, writes, events):
-    served.send("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
-    clock, figures = Clock(*served.pids), {"memory at rest MB": served.memory()}
-    figures["writes"] = measure_rates(served, writes)
-    figures["write to event ms"] = measure_latency(served, events)
-    write([Connection(served) for _ in range(16)], "create", range(objects), 0)
+def measured(running_server, objects, writes, events):
+    running_server.send("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
+    clock, figures = Clock(*running_server.pids), {"memory at rest MB": running_server.memory()}
+    figures["writes"] = measure_rates(running_server, writes)
+    figures["write to event ms"] = measure_latency(running_server, events)
+    write([Connection(running_server) for _ in range(16)], "create", range(objects), 0)
     cpu_seconds = clock.cpu()
-    seconds, listed_count = measure_list(served)
+    seconds, listed_count = measure_list(running_server)
     assert listed_count == objects, listed_count
     return figures | {
         f"list of {objects:,} s": seconds,
         f"list of {objects:,} CPU s": clock.cpu() - cpu_seconds,
-        f"memory with {objects:,} MB": served.memory(),
+        f"memory with {objects:,} MB": running_server.memory(),
     }
 
 
@@ -126,8 +126,8 @@ def main():
     for name, start in {"embedded": embedded, **({} if reason else {"real": RealServer})}.items():
         seconds_to_ready, server, stack = measure_start(start, times)
         with stack:
-            served = server if name == "embedded" else RunningServer.of(server)
-            figures = {"ready s": seconds_to_ready, **measured(served, objects, writes, events)}
+            running_server = server if name == "embedded" else RunningServer.of(server)
+            figures = {"ready s": seconds_to_ready, **measured(running_server, objects, writes, events)}
         print(f"{name}\n{json.dumps(figures, indent=1)}", flush=True)
         if options.save:
             recording.save("servers", {"objects": objects, "version": VERSION, "rows": {name: figures}})

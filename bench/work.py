@@ -210,8 +210,8 @@ class ForeignWriter:
         return lost
 
 
-async def work(served, audit, command, namespace, count):
-    world, transport = World(), HttpTransport(*access(served))
+async def work(running_server, audit, command, namespace, count):
+    world, transport = World(), HttpTransport(*access(running_server))
     client = Client(transport, world, user_agent="bench-harness")
     foreign = ForeignWriter(Client(transport, world, user_agent="bench-foreign"), namespace)
     await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
@@ -221,9 +221,9 @@ async def work(served, audit, command, namespace, count):
     watched = audit.watched
     log = tempfile.TemporaryFile()  # noqa: SIM115 - read when it failed
     process = subprocess.Popen(  # noqa: ASYNC220
-        command, env={**os.environ, "KUBECONFIG": str(served.kubeconfig)}, stdout=log, stderr=subprocess.STDOUT
+        command, env={**os.environ, "KUBECONFIG": str(running_server.kubeconfig)}, stdout=log, stderr=subprocess.STDOUT
     )
-    server, used = Clock(*served.pids), Clock(process.pid)
+    server, used = Clock(*running_server.pids), Clock(process.pid)
     result = {"server CPU s": -server.cpu()}
     try:
         async with asyncio.timeout(60):
@@ -335,8 +335,8 @@ async def run_with_time_limit(working):
         return await working
 
 
-def access(served):
-    figures = locate(World(), path=served.kubeconfig)
+def access(running_server):
+    figures = locate(World(), path=running_server.kubeconfig)
     return figures.cluster, figures.credentials
 
 
@@ -345,15 +345,15 @@ def server(kind):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "audit.log")
         if kind == "embedded":
-            with embedded("--audit-log-path", str(path)) as served:
-                yield served, path
+            with embedded("--audit-log-path", str(path)) as running_server:
+                yield running_server, path
         else:
             with RealServer(audit=path) as real:
                 yield RunningServer.of(real), path
 
 
-async def install(served):
-    transport = HttpTransport(*access(served))
+async def install(running_server):
+    transport = HttpTransport(*access(running_server))
     client = Client(transport, World(), user_agent="bench-harness")
     await client.create(CRD)
     async with asyncio.timeout(30):
@@ -386,13 +386,15 @@ def main():
                     "work", {"pages": options.pages, "rows": {kind: {name: {"absent": reason}}}}, is_partial=is_partial
                 )
         for number, (name, command) in enumerate(chosen.items()):
-            with server(kind) as (served, path):  # a fresh one each, so that none works in another's litter
-                asyncio.run(install(served))
+            with server(kind) as (running_server, path):  # a fresh one each, so that none works in another's litter
+                asyncio.run(install(running_server))
                 namespace = f"bench-{number}"
                 try:
                     with contextlib.closing(Audit(path)) as audit:
                         result = asyncio.run(
-                            run_with_time_limit(work(served, audit, command(namespace), namespace, options.pages))
+                            run_with_time_limit(
+                                work(running_server, audit, command(namespace), namespace, options.pages)
+                            )
                         )
                     result |= {"failed": "", "absent": ""}
                 except Exception as error:  # a timeout among them: the others have their turn

@@ -18,15 +18,15 @@ async def main():
         start = time.perf_counter()
         for key in keys:
             queue.add(key)
-        added = time.perf_counter()
+        added_at = time.perf_counter()
         for key in keys:
             queue.add(key)
         second_start = time.perf_counter()
         for _ in keys:
             queue.done(await queue.get())
         end = time.perf_counter()
-        adds.append(added - start)
-        coalesced.append(second_start - added)
+        adds.append(added_at - start)
+        coalesced.append(second_start - added_at)
         turn_times.append(end - second_start)
     for name, times in (("add", adds), ("add, coalesced", coalesced), ("get and done", turn_times)):
         print(f"{name:16} {statistics.median(times) / KEYS * 1e6:6.2f} µs a key")

@@ -35,11 +35,11 @@ end
 """
 
 
-def rate(served, request_type, connections, seconds):
+def rate(running_server, request_type, connections, seconds):
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        script.write(SCRIPT % (request_type, served.token))
+        script.write(SCRIPT % (request_type, running_server.token))
         script.flush()
-        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script.name, served.url]
+        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script.name, running_server.url]
         output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "Non-2xx" not in output, output
     return float(re.search(r"Requests/sec:\s+([\d.]+)", output)[1])
@@ -54,23 +54,27 @@ def main():
     if shutil.which("wrk") is None:
         sys.exit("bench/wrk.py needs wrk: apt-get install wrk")
     with start_servers() as servers:
-        print(f"{'':20}{'connections':>12}" + "".join(f"{served.name:>12}" for served in servers) + "       ratio")
-        figures = {served.name: {} for served in servers}
+        print(
+            f"{'':20}{'connections':>12}"
+            + "".join(f"{running_server.name:>12}" for running_server in servers)
+            + "       ratio"
+        )
+        figures = {running_server.name: {} for running_server in servers}
         for request_type, label in (
             ("changing", "applies that change"),
             ("unchanged", "applies that don't"),
             ("get", "GETs"),
         ):
-            for served in servers:
-                rate(served, request_type, 16, seconds)  # warm
+            for running_server in servers:
+                rate(running_server, request_type, 16, seconds)  # warm
             for connections in (1, 16):
-                rates = [rate(served, request_type, connections, seconds) for served in servers]
+                rates = [rate(running_server, request_type, connections, seconds) for running_server in servers]
                 printed_rates = "".join(f"{rate_of_server:>12,.0f}" for rate_of_server in rates)
                 ratio = f"{rates[0] / rates[1]:>11.2f}×" if len(rates) > 1 else ""
                 print(f"{label:20}{connections:>12}{printed_rates}{ratio}", flush=True)
                 line = f"{label}, {connections} connection{'s' * (connections > 1)}, a second"
-                for served, rate_of_server in zip(servers, rates, strict=True):
-                    figures[served.name][line] = rate_of_server
+                for running_server, rate_of_server in zip(servers, rates, strict=True):
+                    figures[running_server.name][line] = rate_of_server
     if options.save:
         recording.save("wrk", {"seconds": seconds, "version": VERSION, "rows": figures})
 

@@ -47,7 +47,7 @@ def main():
         by_checkout[site["repo"], site["commit"]].append(site)
     tables = collections.defaultdict(collections.Counter)
     above_info = []
-    out = options.findings.open("w") if options.findings else None
+    findings_file = options.findings.open("w") if options.findings else None
     for (repo, commit), judged in sorted(by_checkout.items()):
         checkout = find_checkout(options.checkouts, repo, commit)
         if checkout is None:
@@ -56,9 +56,9 @@ def main():
         started = time.time()
         report = lint(checkout, ("all",))
         print(f"{repo} {commit[:9]}: {report.lines} lines, {time.time() - started:.1f} s", file=sys.stderr)
-        if out:
+        if findings_file:
             for finding in report.findings:
-                out.write(json.dumps({"repo": repo, "commit": commit, **finding.to_json()}) + "\n")
+                findings_file.write(json.dumps({"repo": repo, "commit": commit, **finding.to_json()}) + "\n")
         for site in judged:
             count(site, report.findings, tables, above_info, options.show)
     return show(tables, above_info)

@@ -254,12 +254,12 @@ PAGES = {
 
 
 def run(*, check: bool) -> int:
-    stale = [name for name, page in PAGES.items() if _text(REFERENCE / name) != page()]
-    for name in stale:
+    stale_pages = [name for name, page in PAGES.items() if _text(REFERENCE / name) != page()]
+    for name in stale_pages:
         print(f"docs/reference/{name} is out of date: run python scripts/reference.py" if check else f"wrote {name}")
         if not check:
             (REFERENCE / name).write_text(PAGES[name](), encoding="utf-8")
-    return 1 if check and stale else 0
+    return 1 if check and stale_pages else 0
 
 
 def _text(path: Path) -> str:

@@ -31,9 +31,9 @@ def main(url, token):
             continue
         components = get(url, token, api_document["serverRelativeURL"]).get("components") or {}
         for name, schema in (components.get("schemas") or {}).items():
-            short = ".".join(name.split(".")[-3:])
-            if name.startswith("io.k8s.") and short in builtin_types and schema.get("required"):
-                required[short] = schema["required"]
+            short_name = ".".join(name.split(".")[-3:])
+            if name.startswith("io.k8s.") and short_name in builtin_types and schema.get("required"):
+                required[short_name] = schema["required"]
     document = {"notice": NOTICE, "types": dict(sorted(required.items()))}
     TARGET.write_text(json.dumps(document, separators=(",", ":")) + "\n")
     print(f"{len(required)} types have required fields")

@@ -235,8 +235,8 @@ def snapshot():
 def verdict(samples, problems):
     """Print the trend of every figure. Return whether none grew and the cluster was always correct."""
     flat = []
-    for place, (name, slack) in enumerate(SLACK.items()):
-        first, last = trend([sample[place] for sample in samples])
+    for index, (name, slack) in enumerate(SLACK.items()):
+        first, last = trend([sample[index] for sample in samples])
         flat.append(last <= first * 1.05 + slack)
         print(f"{name:12} {first:8.1f} -> {last:8.1f}   {'flat' if flat[-1] else 'GREW'}")
     print(f"at rest      {'correct each time' if not problems else 'WRONG: ' + ', '.join(problems[:5])}")
@@ -247,7 +247,7 @@ def trend(figures):
     """Return both ends of a Theil-Sen line through the figures: outliers do not change its slope."""
     pairs = list(itertools.combinations(range(len(figures)), 2))
     slope = statistics.median((figures[b] - figures[a]) / (b - a) for a, b in pairs)
-    start = statistics.median(figure - slope * place for place, figure in enumerate(figures))
+    start = statistics.median(figure - slope * index for index, figure in enumerate(figures))
     return start, start + slope * (len(figures) - 1)
 
 

@@ -51,8 +51,8 @@ def peer_controllers(result):
             requests = [
                 f"{row[p]['requests']:.1f}" + (f" ({row[p]['refused']})" * bool(row[p]["refused"])) for p in PHASES
             ]
-            if missing := result["pages"] - row["children that came back"]:
-                requests[list(PHASES).index("child deleted")] += f", {missing} not recreated"
+            if missing_count := result["pages"] - row["children that came back"]:
+                requests[list(PHASES).index("child deleted")] += f", {missing_count} not recreated"
             body.append([f"**{name}**" if name == "fairlead" else name, *requests, str(row["foreign data lost"])])
             body[-1].append(str(row["foreign refused"]))
         body += [[name, describe_missing(row)] + [""] * 8 for name, row in every.items() if name not in rows]

@@ -16,8 +16,8 @@ def servers(result):
             lines.setdefault(f"a write, server's CPU ms, {width}", {})[n] = sum(costs) / len(costs)
     for percentile in ("p50", "p99"):
         lines[f"write to event, {percentile} ms"] = {n: rows[n]["write to event ms"][percentile] for n in names}
-    plain = [row for row, value in rows["embedded"].items() if isinstance(value, float | int)]
-    lines |= {row: {n: rows[n][row] for n in names} for row in plain}
+    number_rows = [row for row, value in rows["embedded"].items() if isinstance(value, float | int)]
+    lines |= {row: {n: rows[n][row] for n in names} for row in number_rows}
     body = [[row_name, *compare(row_name, [values[name] for name in names])] for row_name, values in lines.items()]
     wide = ", 16 connections"
     labels = {"embedded": "fairlead serve", "real": "kube-apiserver"}

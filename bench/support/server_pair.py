@@ -85,7 +85,7 @@ def start_servers():
         else:
             real = stack.enter_context(RealServer())
             figures.append(RunningServer.of(real))
-        for served in figures:
-            served.send("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
+        for running_server in figures:
+            running_server.send("POST", "/api/v1/namespaces", {"metadata": {"name": "bench"}})
         print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores before the run")
         yield figures

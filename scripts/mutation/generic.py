@@ -28,10 +28,10 @@ class Change(NamedTuple):
 def changes(source: str) -> Iterator[Change]:
     """Yield every change of a module's text, one at a time."""
     for node in ast.walk(ast.parse(source)):
-        for place, new in _replacements(node):
-            start, end = (_offset(source, place, prefix) for prefix in ("", "end_"))
+        for replaced_node, new in _replacements(node):
+            start, end = (_offset(source, replaced_node, prefix) for prefix in ("", "end_"))
             old = " ".join(source[start:end].split())
-            yield Change(place.lineno, old, new, source[:start] + new + source[end:])
+            yield Change(replaced_node.lineno, old, new, source[:start] + new + source[end:])
 
 
 def _replacements(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str]]:

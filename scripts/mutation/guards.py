@@ -110,7 +110,7 @@ MUTANTS = [
         "if not json_equal(second_patch.ops, patch.ops):",
         "if False:",
     ),
-    Mutant("decide: purity, captured state", "writes/purity.py", "if changed:", "if False:"),
+    Mutant("decide: purity, captured state", "writes/purity.py", "if changed_names:", "if False:"),
     Mutant(
         "every write: one at a time per object", "writes/writer.py", "async with lock:\n                yield", "yield"
     ),
@@ -202,8 +202,8 @@ MUTANTS = [
         "for item in value:\n        if any",
         "for item in sorted(value, key=str):\n        if any",
     ),
-    Mutant("no-op: omitted fields", "writes/no_op.py", "payload.keys() | owned.keys()", "payload.keys()"),
-    Mutant("no-op: added fields", "writes/no_op.py", "payload.keys() | owned.keys()", "owned.keys()"),
+    Mutant("no-op: omitted fields", "writes/no_op.py", "payload.keys() | owned_fields.keys()", "payload.keys()"),
+    Mutant("no-op: added fields", "writes/no_op.py", "payload.keys() | owned_fields.keys()", "owned_fields.keys()"),
     Mutant(
         "no-op: what the server made of a payload",
         "writes/apply.py",
@@ -253,7 +253,9 @@ MUTANTS = [
         '{"op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version},',
         "",
     ),
-    Mutant("migrate: declared fields", "writes/migrate.py", "union(select_fields(", "owned or union(select_fields("),
+    Mutant(
+        "migrate: declared fields", "writes/migrate.py", "union(select_fields(", "owned_fields or union(select_fields("
+    ),
     Mutant("migrate: named managers", "writes/migrate.py", ' and entry.get("manager") in managers', ""),
     Mutant(
         "apply: without a watch, only to the object that was seen",

@@ -59,9 +59,9 @@ def test_leaves_have_no_paths_below_them(model):
 @given(models)
 def test_fields_v1_round_trips_through_json(model):
     ours = FieldSet.of(*model)
-    wire = json.loads(json.dumps(ours.encode()))
-    assert FieldSet.decode(wire) == ours
-    assert json.dumps(FieldSet.decode(wire).encode()) == json.dumps(ours.encode())
+    decoded_json = json.loads(json.dumps(ours.encode()))
+    assert FieldSet.decode(decoded_json) == ours
+    assert json.dumps(FieldSet.decode(decoded_json).encode()) == json.dumps(ours.encode())
 
 
 @given(pairs)

@@ -103,12 +103,12 @@ func main() {
 @pytest.fixture(scope="module")
 def go_marshal(tmp_path_factory):
     """Return the output of Go's encoder for the values."""
-    go = shutil.which("go")
-    if go is None:
+    go_command = shutil.which("go")
+    if go_command is None:
         pytest.skip("needs go; the recorded rows stand in for it")
     folder = tmp_path_factory.mktemp("oracle")
     (folder / "main.go").write_text(ORACLE)
-    subprocess.run([go, "build", "-o", "oracle", "main.go"], cwd=folder, check=True, timeout=100)
+    subprocess.run([go_command, "build", "-o", "oracle", "main.go"], cwd=folder, check=True, timeout=100)
 
     def marshal(values):
         lines = "".join(json.dumps(value) + "\n" for value in values)

@@ -55,9 +55,9 @@ def test_formatted_path_parses_to_the_same_path(
 def test_pattern_of_a_key_field_selects_the_item_but_not_its_other_fields():
     ports = path("spec", "ports")
     item = (*ports, *path(ITEM))
-    owned = FieldSet.of(ports, item, (*item, "f:name"), (*item, "f:port"), (*item, "f:tls", "f:mode"))
-    assert select_fields(owned, parse_pattern("spec.ports[*].name")) == FieldSet.of(item, (*item, "f:name"))
-    assert select_fields(owned, parse_pattern("spec.ports[*].tls")) == FieldSet.of((*item, "f:tls", "f:mode"))
-    assert select_fields(owned, parse_pattern("spec.ports[name=http]")) == owned - FieldSet.of(ports)
-    assert not select_fields(owned, parse_pattern("spec.ports[name=https]"))
-    assert select_fields(owned, parse_pattern("spec")) == owned
+    owned_fields = FieldSet.of(ports, item, (*item, "f:name"), (*item, "f:port"), (*item, "f:tls", "f:mode"))
+    assert select_fields(owned_fields, parse_pattern("spec.ports[*].name")) == FieldSet.of(item, (*item, "f:name"))
+    assert select_fields(owned_fields, parse_pattern("spec.ports[*].tls")) == FieldSet.of((*item, "f:tls", "f:mode"))
+    assert select_fields(owned_fields, parse_pattern("spec.ports[name=http]")) == owned_fields - FieldSet.of(ports)
+    assert not select_fields(owned_fields, parse_pattern("spec.ports[name=https]"))
+    assert select_fields(owned_fields, parse_pattern("spec")) == owned_fields

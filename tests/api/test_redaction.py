@@ -37,8 +37,8 @@ SECRETS = st.builds(
 
 def values_of(secret):
     """Return each value as it is stored, and each stored value as plain text."""
-    plain = [base64.b64decode(value).decode() for value in secret["data"].values()]
-    return [*secret["data"].values(), *secret["stringData"].values(), *plain]
+    plain_values = [base64.b64decode(value).decode() for value in secret["data"].values()]
+    return [*secret["data"].values(), *secret["stringData"].values(), *plain_values]
 
 
 def nested(secret):
@@ -55,9 +55,9 @@ def nested(secret):
     )
 
 
-def log_line(form, message, *args):
+def log_line(log_format, message, *args):
     record = logging.LogRecord("fairlead.test", logging.INFO, __file__, 1, message, args, None)
-    return logs.Formatter(World(), form).format(record)
+    return logs.Formatter(World(), log_format).format(record)
 
 
 def blame_lines(value):
@@ -91,13 +91,13 @@ def test_no_field_change_shows_a_value_of_a_secret(old, new):
     assert [value for value in values_of(old) + values_of(new) if value in printed] == []
 
 
-@given(secret=SECRETS, form=st.sampled_from(["object", "json patch"]))
-def test_answer_of_a_server_that_quotes_what_it_rejects_is_redacted(secret, form):
+@given(secret=SECRETS, body_form=st.sampled_from(["object", "json patch"]))
+def test_answer_of_a_server_that_quotes_what_it_rejects_is_redacted(secret, body_form):
     values = values_of(secret)
     quoted = " ".join(f'got "{value}".' for value in values)
     status = {"message": quoted, "details": {"causes": [{"field": "data", "message": quoted}]}}
-    written = secret if form == "object" else [{"op": "add", "path": "/data", "value": values}]
-    error = ApiError.of(redact_message(status, written), 422)
+    written_body = secret if body_form == "object" else [{"op": "add", "path": "/data", "value": values}]
+    error = ApiError.of(redact_message(status, written_body), 422)
     printed = str(error) + json.dumps(error.status)
     assert [value for value in values if value in printed] == []
     assert "got" in str(error)

@@ -56,7 +56,7 @@ def test_table_says_why_a_peer_has_no_figures(bench):
         "kube-rs, apply": {"failed": "TimeoutError"},
         "cloudcoil": {"absent": "no such Python"},
     }
-    lines = report.work(result).splitlines()
+    lines = report.peer_controllers(result).splitlines()
     assert "| kube-rs, apply | failed: TimeoutError |  |  |  |  |  |  |  |  |" in lines
     assert "| cloudcoil | not run: no such Python |  |  |  |  |  |  |  |  |" in lines
 

@@ -88,14 +88,14 @@ def test_candidate_with_a_wrong_clock_does_not_take_the_lease(off):
 
 
 async def test_candidate_with_a_clock_a_day_ahead_waits_on_each_server(api):
-    log, ahead = [], fl.World(clock=JumpingClock(fl.World().clock, DAY))
+    log, ahead_world = [], fl.World(clock=JumpingClock(fl.World().clock, DAY))
     client = Client(api.transport(), fl.World())
     await install_missing(client, [Thing])
     await client.create(Thing("thing", api.namespace, spec={}))
     namespaces = {"namespaces": [api.namespace], "lease_namespace": api.namespace}
     async with operator(log, "holder").running(api.transport(), fl.World(), **namespaces) as holder:
         await holder.wait_until_idle()
-        async with operator(log, "candidate").running(api.transport(), ahead, **namespaces) as candidate:
+        async with operator(log, "candidate").running(api.transport(), ahead_world, **namespaces) as candidate:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(5):  # It tries every two seconds.
                     await candidate.wait_until_idle()

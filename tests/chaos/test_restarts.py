@@ -138,10 +138,10 @@ def test_operator_continues_after_its_server_was_killed_and_restarted(server_und
             edits_by_name = {"t0": 2, "t2": 1, "t3": 1, "t4": 1, "t5": 3}
             things = {thing.name: thing for thing in (await client.list(Thing, "default")).items}
             assert {name: thing.status["turn"] for name, thing in things.items()} == edits_by_name
-            owned = [
+            owned_maps = [
                 child for child in (await client.list(fl.ConfigMap, "default")).items if child.name in edits_by_name
             ]
-            assert {child.name: child["data"]["turn"] for child in owned} == {
+            assert {child.name: child["data"]["turn"] for child in owned_maps} == {
                 name: str(round_number) for name, round_number in edits_by_name.items()
             }
 

@@ -77,16 +77,16 @@ def invoke(monkeypatch, tmp_path):
 
 
 def test_every_pair_of_options_works_or_names_the_remedy(invoke):
-    rejected = {}
+    rejected_pairs = {}
     arguments = uses()
     for first, second in itertools.combinations(arguments, 2):
         completed = invoke(*arguments[first], *arguments[second])
         if completed.exit_code:
             assert completed.exit_code == 2, (first, second, completed.output)
-            rejected[first, second] = completed.output
-    assert rejected.keys() == REJECTED.keys()
+            rejected_pairs[first, second] = completed.output
+    assert rejected_pairs.keys() == REJECTED.keys()
     for pair, remedy in REJECTED.items():
-        assert remedy in rejected[pair]
+        assert remedy in rejected_pairs[pair]
 
 
 @pytest.mark.parametrize(

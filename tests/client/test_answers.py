@@ -183,10 +183,10 @@ async def test_real_answers_pass_the_checks(api):
     with pytest.raises(NotFound) as raised:
         await client.create(ConfigMap("a", "no-such-namespace"))
     assert raised.value.details == {"name": "no-such-namespace", "kind": "namespaces"}
-    for served in await client.kinds():
-        if "watch" in served.verbs:
-            assert (await client.list(served.kind, limit=1)).resource_version
-            assert (await client.list(served.kind, limit=1, metadata_only=True)).resource_version
+    for served_kind in await client.kinds():
+        if "watch" in served_kind.verbs:
+            assert (await client.list(served_kind.kind, limit=1)).resource_version
+            assert (await client.list(served_kind.kind, limit=1, metadata_only=True)).resource_version
 
 
 @pytest.mark.only("real", reason="the embedded server does not list component statuses")

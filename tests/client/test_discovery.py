@@ -46,12 +46,12 @@ def test_discovery_returns_plural_scope_and_subresources(without_aggregation, sc
     client, transport = scripted_client(*responses, answers_discovery=False)
 
     async def main():
-        served = await client.served(Octopus)
-        assert served.kind.path() == "/apis/sea.example/v1/octopodes"
-        assert not served.kind.namespaced
-        assert served.verbs == {"get", "list"}
-        assert served.subresources == {"status"}
-        assert await client.resolve(Octopus) == served.kind
+        served_kind = await client.served(Octopus)
+        assert served_kind.kind.path() == "/apis/sea.example/v1/octopodes"
+        assert not served_kind.kind.namespaced
+        assert served_kind.verbs == {"get", "list"}
+        assert served_kind.subresources == {"status"}
+        assert await client.resolve(Octopus) == served_kind.kind
 
     virtual.run(main())
     assert requested_paths(transport) == (["/apis", "/apis/sea.example/v1"] if without_aggregation else ["/apis"])

@@ -282,14 +282,14 @@ def test_a_redirect_raises_an_error_that_names_its_location(scripted_client, res
 
 
 def test_the_observer_is_called_for_every_request(scripted_client, response, error_response):
-    observed = []
+    observed_requests = []
     client, _ = scripted_client(
         2,
         response(json=OBJECT),
         error_response(429, "TooManyRequests", retryAfterSeconds=1),
         ConnectionResetError(),
         response(chunks=[]),
-        observe=lambda *row: observed.append(row),
+        observe=lambda *row: observed_requests.append(row),
     )
 
     async def main():
@@ -301,13 +301,13 @@ def test_the_observer_is_called_for_every_request(scripted_client, response, err
 
     virtual.run(main())
     path = "/api/v1/namespaces/n/configmaps"
-    assert [row[:3] for row in observed[1:]] == [
+    assert [row[:3] for row in observed_requests[1:]] == [
         ("GET", f"{path}/a", "200"),
         ("POST", path, "429"),
         ("POST", path, "<error>"),
         ("GET", "/api/v1/configmaps", "200"),
     ]
-    assert observed[1][3] == 2
+    assert observed_requests[1][3] == 2
 
 
 def test_each_warning_of_the_server_is_logged_once_and_made_printable(scripted_client, response, caplog):

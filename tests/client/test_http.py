@@ -276,7 +276,7 @@ async def test_a_frame_without_end_is_cut(watch_pieces, monkeypatch):
 @pytest.mark.parametrize("method", ["GET", "PUT"])
 @pytest.mark.parametrize("code", [200, 500])
 async def test_a_body_without_end_is_cut_and_not_requested_again(method, code, raw_server, transport, monkeypatch):
-    cut = asyncio.Event()
+    connection_cut = asyncio.Event()
 
     async def endless(raw_server, reader, writer):
         await raw_server.request(reader)
@@ -287,13 +287,13 @@ async def test_a_body_without_end_is_cut_and_not_requested_again(method, code, r
                 await writer.drain()
             writer.write(b"0\r\n\r\n")
         finally:
-            cut.set()
+            connection_cut.set()
 
     await raw_server.start(endless)
     monkeypatch.setattr("fairlead.client.http.MAX_BODY", 1_000_000)
     with pytest.raises(UnusableAnswer, match="longer than 1,000,000 bytes"):
         await transport(raw_server.url).request(HttpRequest(method, "/", body=b"{}", timeout=60))
-    await asyncio.wait_for(cut.wait(), 60)
+    await asyncio.wait_for(connection_cut.wait(), 60)
     with pytest.raises(UnusableAnswer):
         await Client(transport(raw_server.url), World()).kinds()
     assert len(raw_server.requests) == 2

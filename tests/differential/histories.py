@@ -210,7 +210,7 @@ def versions(rng: random.Random, seed: int) -> Scenario:
     collection = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     steps: list[Step] = []
     for index, definition in enumerate([_change_versions(rng, spec, index) for index in range(3)]):
-        changed = len(steps)
+        changed_at = len(steps)
         if index == 0:
             steps.append({"do": "POST", "path": collection, "body": build_definition(definition, group)})
         else:
@@ -218,13 +218,13 @@ def versions(rng: random.Random, seed: int) -> Scenario:
             steps.append(
                 {"do": "PATCH", "path": path, "type": MERGE, "body": {"spec": {"versions": definition["versions"]}}}
             )
-        served = [version for version in definition["versions"] if version["served"]]
-        for version in served:
+        served_versions = [version for version in definition["versions"] if version["served"]]
+        for version in served_versions:
             kind = CustomResource(rng, definition, version)
             kind.path = kind.path.replace("{group}", group)
             kind.api_version = kind.api_version.replace("{group}", group)
             until = {"columnDefinitions.1.name": f"g{index}"}
-            steps.append({"do": "SETTLE", "path": kind.path, "accept": TABLE, "until": until, "after": changed})
+            steps.append({"do": "SETTLE", "path": kind.path, "accept": TABLE, "until": until, "after": changed_at})
             for _ in range(rng.randint(1, 2)):
                 steps.append(generate_write(kind, "w", len(steps) - 1 if steps[-1]["do"] == "GET" else None))
                 steps.append({"do": "GET", "path": f"{kind.path}/w"})

@@ -75,10 +75,10 @@ class Secret(ObjectGenerator):
 
 class ServiceAccount(ObjectGenerator):
     def body(self) -> dict[str, Any]:
-        named = lambda name: {"name": name}  # noqa: E731
+        build_reference = lambda name: {"name": name}  # noqa: E731
         return self.choose_parts(
-            secrets=lambda: self.several(named, ["s1", "s2", "s3"]),
-            imagePullSecrets=lambda: self.several(named, ["p1", "p2"]),
+            secrets=lambda: self.several(build_reference, ["s1", "s2", "s3"]),
+            imagePullSecrets=lambda: self.several(build_reference, ["p1", "p2"]),
             automountServiceAccountToken=lambda: self.rng.choice([True, False]),
         )
 

@@ -249,16 +249,16 @@ async def run(transport: Any, arguments: argparse.Namespace) -> Report:
         print("\n".join(["", "interrupted", *report.table()]), flush=True)
         raise
     print()
-    for signature, failed in report.by_signature.items() if arguments.shrink else ():
-        print(f"shrinking {failed[0]['name']}", file=sys.stderr, flush=True)
-        small = await shrink_scenario(servers, failed[0], signature)
+    for signature, failed_scenarios in report.by_signature.items() if arguments.shrink else ():
+        print(f"shrinking {failed_scenarios[0]['name']}", file=sys.stderr, flush=True)
+        small = await shrink_scenario(servers, failed_scenarios[0], signature)
         differences = find_undocumented(small, await servers.play(small))[0]
         print(f"\n== {signature}\n{json.dumps(small, ensure_ascii=False)}")
         print("\n".join(map(format_difference, differences[:3])))
         if arguments.keep:
-            write_scenarios(CASES / f"{failed[0]['name']}.jsonl", [await record_responses(servers, small)])
-    for signature, failed in sorted(report.by_signature.items(), key=lambda item: -len(item[1])):
-        print(f"{len(failed):5}  {signature}  ({', '.join(scenario['name'] for scenario in failed[:3])})")
+            write_scenarios(CASES / f"{failed_scenarios[0]['name']}.jsonl", [await record_responses(servers, small)])
+    for signature, failed_scenarios in sorted(report.by_signature.items(), key=lambda item: -len(item[1])):
+        print(f"{len(failed_scenarios):5}  {signature}  ({', '.join(item['name'] for item in failed_scenarios[:3])})")
     print("\n".join([*(report.coverage() if arguments.coverage else ()), *report.table()]))
     before = f", and {len(results.passed_before)} without differences in earlier runs" if results.passed_before else ""
     print(f"{report.played.total()} histories in {progress.seconds:.0f} s{before}")

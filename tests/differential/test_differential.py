@@ -41,7 +41,9 @@ async def test_both_servers_give_the_same_responses_to_random_histories(api):
     """Tests the same random histories in every run. `make differential SEED=N` plays others."""
     report = await run.play_histories(ServerPair(api.transport()), range(RANDOM_HISTORIES))
     differences = report.by_signature.items()
-    assert not differences, "\n".join(f"{signature}: {failed[0]['name']}" for signature, failed in differences)
+    assert not differences, "\n".join(
+        f"{signature}: {failed_scenarios[0]['name']}" for signature, failed_scenarios in differences
+    )
 
 
 def test_documentation_lists_the_recognized_differences():

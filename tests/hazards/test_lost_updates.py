@@ -151,8 +151,8 @@ async def test_h21_json_patch_stores_duplicate_finalizers(env):
     )  # fmt: skip
     assert naive_result.finalizers == [OURS, OURS]
     await env.merge_patch(widget, {"metadata": {"finalizers": [OURS]}})
-    stale = Object({**widget, "metadata": {**widget.metadata, "finalizers": []}})
-    assert (await finalizers.add(env.writer, WIDGET, stale, OURS)).finalizers == [OURS]
+    stale_widget = Object({**widget, "metadata": {**widget.metadata, "finalizers": []}})
+    assert (await finalizers.add(env.writer, WIDGET, stale_widget, OURS)).finalizers == [OURS]
 
 
 async def test_h22_strategic_merge_patch_of_a_custom_resource_is_415(env):

@@ -58,9 +58,9 @@ async def test_h28_cleared_managed_fields_do_not_transfer_ownership(env):
 
 async def test_h29_payload_from_a_stale_read_deletes_newer_own_fields(env):
     await env.foreign_client.apply(widget(env, size=1), field_manager="naive")
-    stale = {"size": 1}
+    stale_spec = {"size": 1}
     await env.foreign_client.apply(widget(env, size=1, note="newer"), field_manager="naive")
-    assert (await env.foreign_client.apply(widget(env, **stale), field_manager="naive")).spec == {"size": 1}
+    assert (await env.foreign_client.apply(widget(env, **stale_spec), field_manager="naive")).spec == {"size": 1}
     # fairlead rejects a payload that was read from the server.
     live = await env.foreign_client.get(WIDGET, "w", env.namespace)
     with pytest.raises(ReadValueInPayload):

@@ -49,9 +49,9 @@ async def test_h56_unmarked_list_is_replaced_as_a_whole(env):
         if "mine" not in draft.spec["lines"]:
             draft.spec["lines"].append("mine")
 
-    stale = after
+    stale_object = after
     await env.merge_patch(applied, {"spec": {"lines": ["a", "theirs"]}})
-    assert (await decide(env.writer, WIDGET, stale, add)).object.spec["lines"] == ["a", "theirs", "mine"]
+    assert (await decide(env.writer, WIDGET, stale_object, add)).object.spec["lines"] == ["a", "theirs", "mine"]
 
 
 async def test_h57_unknown_field_in_an_apply_is_500_and_not_retried(env):
@@ -110,9 +110,9 @@ async def test_h62_json_patch_test_needs_the_servers_encoding(env):
     created = await env.config_map("c", data={"u": "x?a=1&b=2"})
     path = f"/api/v1/namespaces/{env.namespace}/configmaps/c"
     headers = {"Content-Type": PatchType.JSON}
-    plain = b'[{"op":"test","path":"/data/u","value":"x?a=1&b=2"}]'
-    assert (await env.transport.request(HttpRequest("PATCH", path, headers=headers, body=plain))).status == 422
-    escaped = plain.replace(b"&", rb"\u0026")
+    plain_patch = b'[{"op":"test","path":"/data/u","value":"x?a=1&b=2"}]'
+    assert (await env.transport.request(HttpRequest("PATCH", path, headers=headers, body=plain_patch))).status == 422
+    escaped = plain_patch.replace(b"&", rb"\u0026")
     assert (await env.transport.request(HttpRequest("PATCH", path, headers=headers, body=escaped))).status == 200
     # fairlead
 

@@ -63,8 +63,8 @@ class SchemaGenerator:
             return self.struct(depth, 3)
         if random_number < 0.5:
             values = self.any_schema(depth + 1)
-            atomic = {"x-kubernetes-map-type": "atomic"} if self.rng.random() < 0.2 else {}
-            return {"type": "object", "additionalProperties": values, **atomic}
+            atomic_marker = {"x-kubernetes-map-type": "atomic"} if self.rng.random() < 0.2 else {}
+            return {"type": "object", "additionalProperties": values, **atomic_marker}
         if random_number < 0.58:
             free: dict[str, Any] = {"x-kubernetes-preserve-unknown-fields": True}
             return free if self.loose and self.rng.random() < 0.4 else {"type": "object", **free}
@@ -97,10 +97,10 @@ class ValueGenerator:
 
     def object(self, schema: dict[str, Any], version: str) -> dict[str, Any]:
         result: dict[str, Any] = {"apiVersion": f"example.com/{version}", "kind": "Widget", "metadata": {"name": "w"}}
-        declared = schema["properties"]["metadata"]["properties"]
+        metadata_properties = schema["properties"]["metadata"]["properties"]
         for name in ("labels", "finalizers"):
             if self.rng.random() < 0.3:
-                result["metadata"][name] = self.value(declared[name])
+                result["metadata"][name] = self.value(metadata_properties[name])
         for name in ("spec", "status"):
             if self.rng.random() < 0.85:
                 result[name] = self.value(schema["properties"][name])
@@ -128,8 +128,8 @@ class ValueGenerator:
     def map(self, schema: dict[str, Any]) -> dict[str, Any]:
         rng = self.rng
         result = {}
-        declared = schema.get("properties", {})
-        for name, child in declared.items():
+        properties = schema.get("properties", {})
+        for name, child in properties.items():
             if rng.random() < 0.55:
                 result[name] = self.value(child)
         if "additionalProperties" in schema:
@@ -157,11 +157,11 @@ class ValueGenerator:
     def key(self, schema: dict[str, Any]) -> Any:
         return self.rng.choice(["a", "b", "c"] if schema["type"] == "string" else [1, 2, 80])
 
-    def without_duplicates(self, items: list[Any], keys: list[str], declared: dict[str, Any]) -> list[Any]:
+    def without_duplicates(self, items: list[Any], keys: list[str], item_properties: dict[str, Any]) -> list[Any]:
         result, identities = [], []
         for item in items:
             if keys and isinstance(item, dict):
-                identity: Any = [item.get(key, declared[key].get("default")) for key in keys]
+                identity: Any = [item.get(key, item_properties[key].get("default")) for key in keys]
             else:
                 identity = [item]
             if identity not in identities:

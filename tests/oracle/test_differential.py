@@ -109,9 +109,9 @@ def generate_history(seed: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 def change_root_types(rng: random.Random, schema: dict[str, Any]) -> dict[str, Any]:
     """Make some maps and lists of spec and status atomic or granular."""
-    declared = schema["properties"]
-    changed = {name: change_types(rng, declared[name]) for name in ("spec", "status")}
-    return {**schema, "properties": {**declared, **changed}}
+    properties = schema["properties"]
+    changed_properties = {name: change_types(rng, properties[name]) for name in ("spec", "status")}
+    return {**schema, "properties": {**properties, **changed_properties}}
 
 
 def change_types(rng: random.Random, schema: dict[str, Any]) -> dict[str, Any]:

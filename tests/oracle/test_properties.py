@@ -77,10 +77,10 @@ def test_repeated_apply_changes_nothing(seed: int) -> None:
     obj.apply("b", obj.generate_config(), force=True)
     config = obj.generate_config()
     obj.apply("a", config, force=True)
-    live, managed = obj.live, obj.managed
+    live, managed_fields = obj.live, obj.managed
     obj.apply("a", config)
     assert obj.live is live
-    assert ownership.equal_except_times(obj.managed, ownership.encode(managed))
+    assert ownership.equal_except_times(obj.managed, ownership.encode(managed_fields))
 
 
 @given(seeds)
@@ -90,10 +90,10 @@ def test_empty_apply_keeps_the_fields_of_another_applier(seed: int) -> None:
     config = obj.generate_config()
     obj.apply("a", obj.generate_config())
     obj.apply("b", config, force=True)
-    owned = obj.entries_of("b")
+    owned_entries = obj.entries_of("b")
     obj.apply("a", obj.empty_config())
     assert not obj.entries_of("a")
-    assert obj.entries_of("b") == owned
+    assert obj.entries_of("b") == owned_entries
     live = obj.live
     obj.apply("b", config)  # It conflicts with no one and restores nothing.
     assert not obj.differs(live)
@@ -109,10 +109,10 @@ def test_unforced_apply_changes_no_field_of_another_manager(seed: int) -> None:
         obj.write("w", {**obj.generate_config(), "metadata": {"name": "w", "uid": "u"}})
         config = obj.generate_config()
         obj.apply("a", config, force=True)
-    owned = obj.entries_of("a")
+    owned_entries = obj.entries_of("a")
     with contextlib.suppress(ownership.FieldConflict):
         obj.apply("x", obj.generate_config())
-    assert obj.entries_of("a") == owned
+    assert obj.entries_of("a") == owned_entries
     live = obj.live
     obj.apply("a", config)
     assert not obj.differs(live)
@@ -136,7 +136,7 @@ def test_writes_do_not_change_their_arguments(seed: int) -> None:
     obj.apply("a", obj.generate_config())
     live, config = obj.live, obj.generate_config()
     copies = copy.deepcopy([live, config, ownership.encode(obj.managed)])
-    managed = obj.managed
+    managed_fields = obj.managed
     obj.apply("a", config, force=True)
     obj.write("w", {**obj.generate_config(), "metadata": {"name": "w"}})
-    assert [live, config, ownership.encode(managed)] == copies
+    assert [live, config, ownership.encode(managed_fields)] == copies

@@ -144,16 +144,16 @@ class ObservedTransport(FaultyTransport):
 class CollectorHistory:
     def __init__(self, world):
         self.world = world
-        down = Server(world)
+        downstream_server = Server(world)
         self.upstream_servers = {name: Server(world) for name in CLUSTERS}
-        self.client = Client(down.transport(), world)
+        self.client = Client(downstream_server.transport(), world)
         self.upstream_clients = {
             name: Client(server.transport(), world) for name, server in self.upstream_servers.items()
         }
         self.upstream_transports = {
             name: FaultyTransport(server.transport()) for name, server in self.upstream_servers.items()
         }
-        self.downstream_transport = ObservedTransport(down.transport(), self.client, self.check_deletion)
+        self.downstream_transport = ObservedTransport(downstream_server.transport(), self.client, self.check_deletion)
         self.pending = {}  # by moment
         self.alive = set()  # (cluster, parent)
         self.absent = {}  # (cluster, parent): when it was deleted after the last scan that saw it

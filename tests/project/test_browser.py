@@ -125,10 +125,10 @@ def test_page_renders_two_timelines(address, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("scheme", "paper", "failed", "width"),
+    ("scheme", "paper", "failed_colour", "width"),
     [("light", (255, 255, 255), (197, 48, 48), 500), ("dark", (22, 24, 28), (252, 129, 129), 1000)],
 )
-def test_page_follows_the_colour_scheme(address, tmp_path, scheme, paper, failed, width):
+def test_page_follows_the_colour_scheme(address, tmp_path, scheme, paper, failed_colour, width):
     shot = tmp_path / "shot.png"
     preferred = ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
     chromium(tmp_path, *preferred, f"--window-size={width},520", f"--screenshot={shot}", address)
@@ -136,7 +136,7 @@ def test_page_follows_the_colour_scheme(address, tmp_path, scheme, paper, failed
     assert wide == width
     assert rows[0][0] == rows[-1][-1] == paper
     colours = {colour for row in rows for colour in row}
-    assert failed in colours  # failures have their own colour
+    assert failed_colour in colours  # failures have their own colour
     # The right margin next to the heading is empty: nothing overflows except boxes that scroll.
     assert {colour for row in rows[:80] for colour in row[-10:]} == {paper}
 

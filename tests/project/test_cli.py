@@ -94,11 +94,11 @@ def test_usage_error_is_one_line_with_exit_code_2(args, message):
     ],
 )
 def test_wrong_argument_of_a_command_is_one_line_with_exit_code_2(args, message, tmp_path):
-    bad, down = tmp_path / "bad.yaml", tmp_path / "down.yaml"
+    bad, unreachable_config = tmp_path / "bad.yaml", tmp_path / "down.yaml"
     bad.write_text("{")
-    down.write_text(kubeconfig_text("https://127.0.0.1:1", "token", None))
-    down.chmod(0o600)
-    result = call(*FAIRLEAD, *(arg.format(bad=bad, down=down) for arg in args))
+    unreachable_config.write_text(kubeconfig_text("https://127.0.0.1:1", "token", None))
+    unreachable_config.chmod(0o600)
+    result = call(*FAIRLEAD, *(arg.format(bad=bad, down=unreachable_config) for arg in args))
     assert (result.returncode, result.stdout) == (2, "")
     assert message in result.stderr
     assert result.stderr.count("\n") == 1

@@ -26,11 +26,11 @@ def test_json_figures_are_complete_and_consistent(system, tmp_path):
     for variant in ("old", "new"):
         figures = result[variant]
         assert figures["requests"] == sum(row["count"] for row in figures["by_verb"])
-        rejected = {True: 0, False: 0}
+        rejected_counts = {True: 0, False: 0}
         for row in figures["by_verb"]:
             if row["code"] == 409:
-                rejected[row["verb"] == "POST"] += row["count"]
-        assert (figures["already_exists"], figures["conflicts"]) == (rejected[True], rejected[False])
+                rejected_counts[row["verb"] == "POST"] += row["count"]
+        assert (figures["already_exists"], figures["conflicts"]) == (rejected_counts[True], rejected_counts[False])
         times = figures["seconds_to_done"]
         assert times["p50"] <= times["p99"] <= times["last"]
         assert figures["watch_events"] > 0

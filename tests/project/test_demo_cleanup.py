@@ -204,8 +204,10 @@ async def test_interrupted_demo_deletes_its_objects(api, tmp_path, signal_sent, 
     assert (running.returncode, b"Traceback" in stderr) == (exit_code, False), stderr
     for kind in (fl.Namespace, fl.ClusterRole, fl.ClusterRoleBinding, CustomResourceDefinition):
         remaining = (await client.list(kind)).items
-        own = [obj for obj in remaining if demo_namespace in obj.name or obj.labels.get(DEMO_LABEL) == demo_namespace]
-        assert not [obj.name for obj in own if not obj.deleting]
+        demo_objects = [
+            obj for obj in remaining if demo_namespace in obj.name or obj.labels.get(DEMO_LABEL) == demo_namespace
+        ]
+        assert not [obj.name for obj in demo_objects if not obj.deleting]
 
 
 @pytest.mark.rbac

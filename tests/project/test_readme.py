@@ -51,10 +51,10 @@ def test_results_equal_a_fresh_run_of_the_demo():
 
 def result_row(name, system):
     old, new = system["old"], system["new"]
-    rejected = [way["conflicts"] + way["already_exists"] for way in (old, new)]
+    rejected_counts = [way["conflicts"] + way["already_exists"] for way in (old, new)]
     seconds = [format_duration(way["seconds_to_done"]["p50"]) for way in (old, new)]
     lost = [way["lost"] + way["stuck"] for way in (old, new)]
-    cells = [" → ".join(map(str, pair)) for pair in (rejected, seconds, lost)]
+    cells = [" → ".join(map(str, pair)) for pair in (rejected_counts, seconds, lost)]
     return f"| {name} | {system['scale']} | {' | '.join(cells)} |"
 
 

@@ -47,9 +47,9 @@ def test_pass_is_kept_with_its_records():
         "child", "ConfigMap default/a", True, ("labels",),
     )  # fmt: skip
     assert remembered_pass.woken.more_causes == 2
-    read, written, skipped = remembered_pass.steps
+    read, write_step, skipped = remembered_pass.steps
     assert (read.point, read.version, read.primary, read.pass_id) == (READ, "7", ref, remembered_pass.woken.pass_id)
-    assert written.fields == (FieldChange("data.text", "old", {"new": [1, None]}),)
+    assert write_step.fields == (FieldChange("data.text", "old", {"new": [1, None]}),)
     assert (skipped.point, skipped.subresource) == (SKIPPED, "status")
     assert (remembered_pass.ended.outcome, remembered_pass.ended.reason, remembered_pass.ended.next_look) == (
         "success",

@@ -63,9 +63,15 @@ class PageRunner:
         home = folder / ".home"
         home.mkdir()
         path = os.pathsep.join([str(bin_folder), str(cache_folder()), os.environ["PATH"]])
-        keep = {name: os.environ[name] for name in ("PYTHONPATH", "LANG", "TMPDIR") if name in os.environ}
+        kept_environment = {name: os.environ[name] for name in ("PYTHONPATH", "LANG", "TMPDIR") if name in os.environ}
         plugins = "-p no:asyncio"  # A reader's environment does not have pytest-asyncio, and it warns without settings.
-        self._environment = {**keep, "PATH": path, "HOME": str(home), "COLUMNS": "80", "PYTEST_ADDOPTS": plugins}
+        self._environment = {
+            **kept_environment,
+            "PATH": path,
+            "HOME": str(home),
+            "COLUMNS": "80",
+            "PYTEST_ADDOPTS": plugins,
+        }
 
     def __enter__(self) -> "PageRunner":
         return self

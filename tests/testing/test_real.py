@@ -44,9 +44,9 @@ def test_lookup_goes_from_the_named_file_over_the_assets_folder_to_the_cache(mon
     asset = executable(tmp_path / "assets" / "etcd")
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(asset.parent))
     assert real.find("etcd") == asset
-    named = executable(tmp_path / "my-etcd")
-    monkeypatch.setenv("TEST_ASSET_ETCD", str(named))
-    assert real.find("etcd") == named
+    named_file = executable(tmp_path / "my-etcd")
+    monkeypatch.setenv("TEST_ASSET_ETCD", str(named_file))
+    assert real.find("etcd") == named_file
 
 
 def test_a_variable_that_names_a_missing_file_is_an_error(monkeypatch, tmp_path):
@@ -85,9 +85,11 @@ def test_an_audit_log_has_each_request_with_its_answer(tmp_path):
     with real.RealServer(audit=tmp_path / "audit.log") as server:
         server.request("GET", "/api/v1/namespaces/default/configmaps")
         events = [json.loads(line) for line in (tmp_path / "audit.log").read_text().splitlines()]
-    asked = [e for e in events if e.get("objectRef", {}).get("resource") == "configmaps" and e["verb"] == "list"]
+    logged_requests = [
+        e for e in events if e.get("objectRef", {}).get("resource") == "configmaps" and e["verb"] == "list"
+    ]
     assert {e["stage"] for e in events} <= {"ResponseStarted", "ResponseComplete", "Panic"}
-    assert any(e["responseStatus"]["code"] == 200 and e["user"]["username"] == "admin" for e in asked)
+    assert any(e["responseStatus"]["code"] == 200 and e["user"]["username"] == "admin" for e in logged_requests)
 
 
 @pytest.mark.real

@@ -187,8 +187,8 @@ async def test_child_in_another_namespace_is_recognized_by_its_apply_entry(env, 
     applied = await apply(env.writer, ConfigMap(f"{env.namespace}-c", "default", data={"a": "1"}), owner=owner)
     assert "ownerReferences" not in applied.metadata
     restarted_writer = Writer(env.client, env.world, env.writer.manager)
-    changed = await apply(restarted_writer, ConfigMap(applied.name, "default", data={"a": "2"}), owner=owner)
-    assert (changed.uid, changed["data"]) == (applied.uid, {"a": "2"})
+    applied_again = await apply(restarted_writer, ConfigMap(applied.name, "default", data={"a": "2"}), owner=owner)
+    assert (applied_again.uid, applied_again["data"]) == (applied.uid, {"a": "2"})
     with pytest.raises(ForeignObject):
         await apply(Writer(env.client, env.world, "someone"), ConfigMap(applied.name, "default", data={}), owner=owner)
     await env.foreign_client.delete(ConfigMap, applied.name, "default")
@@ -525,14 +525,14 @@ async def test_changed_payload_is_sent_and_takes_effect(env, owner, payload_befo
     child = await apply(env.cached_writer, payload_before, owner=owner)
     env.faulty_transport.forget_requests()
     writer = dataclasses.replace(env.cached_writer, last_writes={}) if restart else env.cached_writer
-    changed = await apply(writer, payload_after, owner=owner)
+    applied_again = await apply(writer, payload_after, owner=owner)
     assert env.faulty_transport.writes == ["PATCH"]
-    assert changed.resource_version != child.resource_version
+    assert applied_again.resource_version != child.resource_version
     # A fresh apply of the same payload gives the same result as the change.
     await env.foreign_client.delete(env.kind_of(child), child.name, child.namespace)
     expected_object = await apply(Writer(env.foreign_client, env.world, "ours"), payload_after, owner=owner)
     body = {key: value for key, value in expected_object.items() if key not in ("metadata", "status")}
-    assert {key: changed[key] for key in body} == body
+    assert {key: applied_again[key] for key in body} == body
 
 
 async def test_map_can_be_emptied(env, owner):

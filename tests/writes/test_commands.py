@@ -87,8 +87,11 @@ def test_blame_lists_owners_of_keys_beside_the_owner_of_the_map():
     entries = [managed("new", "Apply", {"f:data": {"f:a": {}}}), managed("old", "Update", {"f:data": {}})]
     owner_by_line = owners_by_line({"metadata": {"managedFields": entries}, "data": {"a": "1", "b": "2"}})
     assert (owner_by_line['a: "1"'], owner_by_line['b: "2"']) == (["new"], [])
-    atomic = [managed("new", "Apply", {"f:data": {}}), managed("old", "Update", {"f:data": {}})]
-    assert owners_by_line({"metadata": {"managedFields": atomic}, "data": {"a": "1"}})["data:"] == ["new", "old"]
+    atomic_entries = [managed("new", "Apply", {"f:data": {}}), managed("old", "Update", {"f:data": {}})]
+    assert owners_by_line({"metadata": {"managedFields": atomic_entries}, "data": {"a": "1"}})["data:"] == [
+        "new",
+        "old",
+    ]
 
 
 def test_blame_reports_fights_through_a_subresource():

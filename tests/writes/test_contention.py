@@ -44,7 +44,7 @@ async def test_decisions_beside_put_loops_need_about_one_request_each(env, write
         FaultyTransport(env.transport) for _ in range(foreign_count)
     ]  # Like separate processes: they share nothing.
     own_writers = [
-        Writer(Client(wire, env.world), env.world, f"ours-{number}") for number, wire in enumerate(transports)
+        Writer(Client(transport, env.world), env.world, f"ours-{number}") for number, transport in enumerate(transports)
     ]
     first_put_done = asyncio.Event()
     foreign_tasks = [
@@ -62,7 +62,7 @@ async def test_decisions_beside_put_loops_need_about_one_request_each(env, write
         await asyncio.gather(*foreign_tasks, return_exceptions=True)
     counts = (await env.get_live(widget)).status["counts"]
     assert [counts[f"o{number}"] for number in range(foreign_count)] == [times] * foreign_count
-    requests = sum(len(wire.sent_requests) for wire in transports)
+    requests = sum(len(transport.sent_requests) for transport in transports)
     assert requests <= 1.1 * times * foreign_count
 
 

@@ -104,8 +104,8 @@ async def do_create_only(env, owner):
 
 async def do_migrate(env, owner):
     old = await env.foreign_client.create(WIDGET("old", env.namespace, spec={"note": "x"}), field_manager="before")
-    moved = await migrate(env.writer, WIDGET, old, fields=["spec"], managers=["before"])
-    assert MANAGER in [entry["manager"] for entry in moved.object.metadata["managedFields"]]
+    migration = await migrate(env.writer, WIDGET, old, fields=["spec"], managers=["before"])
+    assert MANAGER in [entry["manager"] for entry in migration.object.metadata["managedFields"]]
 
 
 DISCIPLINES = [value for name, value in list(globals().items()) if name.startswith("do_")]

@@ -142,9 +142,9 @@ async def test_condition_that_another_writer_moved_is_found(env, writer):
     """Tests the guard of the condition type at the written index."""
     widget = await status.write_status(writer, WIDGET, await env.widget(), ready_report())
     own_condition = widget.status["conditions"][0]
-    moved = [{"type": "B", "status": "True"}, own_condition]
+    moved_conditions = [{"type": "B", "status": "True"}, own_condition]
     env.faulty_transport.before_writes = [
-        lambda: env.merge_patch(widget, {"status": {"conditions": moved}}, subresource="status")
+        lambda: env.merge_patch(widget, {"status": {"conditions": moved_conditions}}, subresource="status")
     ]
     after = await status.write_status(writer, WIDGET, widget, ready_report(is_ready=False))
     assert [(condition["type"], condition["status"]) for condition in after.status["conditions"]] == [

@@ -359,9 +359,9 @@ def play(root, steps):
     return results
 
 
-def shape(value, below=False):
+def shape(value, is_nested=False):
     """Return the information that the type of a value, or of its items, reveals without reading further."""
-    if below and isinstance(value, dict | list):
+    if is_nested and isinstance(value, dict | list):
         return [(key, shape(value[key])) for key in (value if isinstance(value, dict) else range(len(value)))]
     return "map" if isinstance(value, dict | TrackedMap) else "list" if isinstance(value, list | TrackedList) else value
 

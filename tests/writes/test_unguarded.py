@@ -57,10 +57,10 @@ async def test_change_and_revert_is_unnoticed_unless_generation_is_read(env):
 
     env.faulty_transport.forget_requests()
     env.faulty_transport.before_writes = [there_and_back]
-    stale = await env.get_live(widget)
-    after = await decide(env.writer, WIDGET, stale, lambda draft: decision(draft, True))
+    stale_widget = await env.get_live(widget)
+    after = await decide(env.writer, WIDGET, stale_widget, lambda draft: decision(draft, True))
     assert env.faulty_transport.writes == ["PATCH", "PATCH"], "the first write was rejected"
-    assert after.object.status["phase"] == f"1 {stale.generation + 2}"
+    assert after.object.status["phase"] == f"1 {stale_widget.generation + 2}"
 
 
 async def test_absence_that_became_null_is_unnoticed_unless_the_map_is_read(env):
@@ -104,8 +104,8 @@ async def test_resource_version_lock_rejects_what_a_decision_tolerates(env):
     assert decided.object.status["phase"] == "x"
     assert env.faulty_transport.writes == ["PATCH"]
     # A function that reads everything is as strict as the resourceVersion.
-    stale = Object(decided.object)
+    stale_widget = Object(decided.object)
     await env.merge_patch(widget, {"metadata": {"labels": {"theirs": "y"}}})
     env.faulty_transport.forget_requests()
-    await decide(env.writer, WIDGET, stale, lambda draft: draft.status.update(phase=str(len(draft.plain()))))
+    await decide(env.writer, WIDGET, stale_widget, lambda draft: draft.status.update(phase=str(len(draft.plain()))))
     assert env.faulty_transport.writes == ["PATCH", "PATCH"]

@@ -67,8 +67,8 @@ class ClassicContext:
         cached = self.get(kind, (desired.namespace, desired.name))
         if cached is None:
             return await self.client.create(mutate(desired))
-        changed = mutate(cached)
-        return cached if changed == cached else await self.client.replace(changed)
+        changed_object = mutate(cached)
+        return cached if changed_object == cached else await self.client.replace(changed_object)
 
     async def replace_and_cache(self, obj: fl.Object, *, subresource: str | None = None) -> fl.Object:
         """Replace the object and put the response into the cache.
@@ -76,9 +76,9 @@ class ClassicContext:
         Only the second writers of the demos call this method. Their cache is never stale, because the demos measure the
         effects of the operator's stale cache.
         """
-        with self.cache.writing(fl.kind(obj.api_version, obj.kind), obj.namespace) as own:
+        with self.cache.writing(fl.kind(obj.api_version, obj.kind), obj.namespace) as own_write:
             answer = await self.client.replace(obj, subresource=subresource)
-            own.record(answer)
+            own_write.record(answer)
         return answer
 
 

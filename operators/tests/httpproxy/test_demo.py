@@ -115,13 +115,13 @@ async def test_many_proxies_get_no_conflict_and_no_backoff_on_a_real_server(api)
 
 def assert_no_backoff(new):
     reconciles = [record for record in new.records if record.verb == "reconcile" and record.actor == "operator"]
-    failed = [
+    failed_reconciles = [
         record for record in reconciles if record.outcome == "error"
     ]  # each failure would put its key into backoff
     print(f"{MANY} proxies: {new.conflicts} conflicts, {new.already_exists} exist, {new.requests} requests")
     p50, last = new.seconds_until_done(0.5), new.seconds_until_done(1.0)
-    print(f"{len(reconciles)} reconciles, {len(failed)} failed; p50 {p50:.1f} s, last {last:.1f} s")
-    assert (new.conflicts, new.already_exists, new.stuck, failed) == (0, 0, [], [])
+    print(f"{len(reconciles)} reconciles, {len(failed_reconciles)} failed; p50 {p50:.1f} s, last {last:.1f} s")
+    assert (new.conflicts, new.already_exists, new.stuck, failed_reconciles) == (0, 0, [], [])
 
 
 @pytest.mark.only("real", reason="it measures wall time")

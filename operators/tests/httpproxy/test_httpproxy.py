@@ -207,11 +207,11 @@ async def test_deleting_the_proxy_removes_the_tunnel(running_env):
 PATH = {"path": {"type": "ReplaceFullPath", "replaceFullPath": "/x"}}
 
 
-@pytest.mark.parametrize("place", ["rule", "backend"])
-async def test_hostname_is_added_to_the_users_rewrite_filter(running_env, place):
+@pytest.mark.parametrize("filter_place", ["rule", "backend"])
+async def test_hostname_is_added_to_the_users_rewrite_filter(running_env, filter_place):
     backend = {"endpoint": "http://backend.example.com"}
     rule, rewrite = {"backends": [backend]}, [{"type": "URLRewrite", "urlRewrite": PATH}]
-    (rule if place == "rule" else backend)["filters"] = rewrite
+    (rule if filter_place == "rule" else backend)["filters"] = rewrite
     await running_env.create(rules=[rule])
     route = await running_env.wait_until(HTTPRoute, "web", there)
     expected = {"type": "URLRewrite", "urlRewrite": {**PATH, "hostname": "backend.example.com"}}
@@ -220,8 +220,8 @@ async def test_hostname_is_added_to_the_users_rewrite_filter(running_env, place)
 
 async def test_rule_with_a_redirect_has_no_backend(running_env):
     redirect = {"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 301}}
-    plain = rules("http://backend.example.com")[0]
-    await running_env.create(rules=[{**plain, "filters": [redirect]}, plain])
+    plain_rule = rules("http://backend.example.com")[0]
+    await running_env.create(rules=[{**plain_rule, "filters": [redirect]}, plain_rule])
     route = await running_env.wait_until(HTTPRoute, "web", there)
     redirected, rule_with_backend = route.spec["rules"]
     assert (redirected["filters"], "backendRefs" in redirected) == ([redirect], False)

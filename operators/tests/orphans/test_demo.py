@@ -77,14 +77,16 @@ def test_demo_counts_requests_of_both_servers():
 def test_dry_run_logs_orphans_and_deletes_nothing(caplog):
     async def main():
         world = virtual.world(1)
-        down, up = Server(world).transport, Server(world).transport
-        scenario = demo.Scenario(Client(up(), world), Client(down(), world), "default")
+        downstream_client, upstream_client = Server(world).transport, Server(world).transport
+        scenario = demo.Scenario(Client(upstream_client(), world), Client(downstream_client(), world), "default")
         await scenario.create()
         await scenario.delete_gateways(world, gateway_cleanup.clean_up_by_status)
         journal = demo.MemoryJournal()
         settings = {"retired": [scenario.deleted_cluster], "grace": None, "journal": journal, "cap": None}
         before = await names(scenario.down, "default")
-        async with op.running(down(), world, clusters={scenario.cluster: up()}, resources=settings, dry_run=True):
+        async with op.running(
+            downstream_client(), world, clusters={scenario.cluster: upstream_client()}, resources=settings, dry_run=True
+        ):
             await asyncio.sleep(1000)
         assert await names(scenario.down, "default") == before
         assert journal == []
@@ -103,8 +105,8 @@ async def test_collectors_delete_the_expected_copies_on_both_servers(api, varian
     """After the cleanup by status, without a grace period: the new collector deletes exactly the orphans."""
     world = World()
     upstream = Server(world).transport
-    up, down = Client(upstream(), world), Client(api.transport(), world)
-    scenario = demo.Scenario(up, down, api.namespace)
+    upstream_client, downstream_client = Client(upstream(), world), Client(api.transport(), world)
+    scenario = demo.Scenario(upstream_client, downstream_client, api.namespace)
     await scenario.create()
     await scenario.delete_gateways(world, gateway_cleanup.clean_up_by_status)
     settings = {
@@ -118,19 +120,19 @@ async def test_collectors_delete_the_expected_copies_on_both_servers(api, varian
         running = op.running(api.transport(), world, clusters={scenario.cluster: upstream()}, resources=settings)
         deleted = {"stale-status", "old-label", "deleted-project"}
     else:
-        running = legacy.running(down, up, world, scenario.cluster, age=0.0)
+        running = legacy.running(downstream_client, upstream_client, world, scenario.cluster, age=0.0)
         deleted = {"stale-status", "service-parent", "cross-namespace"}
     expected = {copy.name for copy in demo.COPIES} - {"attached", "no-status-yet"} - deleted
     async with running:
         for name in deleted:
-            await until(down, HTTPRoute, f"{name}-0", api.namespace, gone)
-    assert await names(down, api.namespace) == expected
+            await until(downstream_client, HTTPRoute, f"{name}-0", api.namespace, gone)
+    assert await names(downstream_client, api.namespace) == expected
     for name in expected:
-        await down.delete(HTTPRoute, f"{name}-0", api.namespace)
+        await downstream_client.delete(HTTPRoute, f"{name}-0", api.namespace)
 
 
-async def names(down, namespace):
-    return {route.name.removesuffix("-0") for route in (await down.list(HTTPRoute, namespace)).items}
+async def names(downstream_client, namespace):
+    return {route.name.removesuffix("-0") for route in (await downstream_client.list(HTTPRoute, namespace)).items}
 
 
 def test_fairlead_run_finds_the_operator():

@@ -12,13 +12,15 @@ from fairlead_operators.orphans import demo, gateway_cleanup
 async def copies_after_cleanup(api, detach):
     """Run the cleanup without a collector, and return the remaining copies by name."""
     world = World()
-    up, down = Client(Server(world).transport(), world), Client(api.transport(), world)
-    scenario = demo.Scenario(up, down, api.namespace)
+    upstream_client, downstream_client = Client(Server(world).transport(), world), Client(api.transport(), world)
+    scenario = demo.Scenario(upstream_client, downstream_client, api.namespace)
     await scenario.create()
     await scenario.delete_gateways(world, detach)
-    routes = {route.name.removesuffix("-0"): route for route in (await down.list(HTTPRoute, api.namespace)).items}
+    routes = {
+        route.name.removesuffix("-0"): route for route in (await downstream_client.list(HTTPRoute, api.namespace)).items
+    }
     for route in routes.values():
-        await down.delete(HTTPRoute, route.name, route.namespace)
+        await downstream_client.delete(HTTPRoute, route.name, route.namespace)
     return routes
 
 

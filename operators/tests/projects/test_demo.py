@@ -59,16 +59,16 @@ async def test_operator_creates_each_object_once_on_both_servers(api):
     outcome = await play(demo, "new", PROJECTS, api.transport, World(), namespace=f"{api.namespace}-demo")
     assert (outcome.losses, outcome.stuck) == ([], [])
     assert not [key for key in outcome.responses if key[2] == 409]
-    own = Counter(
+    counts = Counter(
         record.verb for record in outcome.records if record.actor == "operator" and "/projects/" not in record.path
     )
-    failed = [
+    failures = [
         record
         for record in outcome.records
         if record.actor == "operator" and record.verb == "reconcile" and record.outcome == "error"
     ]
-    print(f"{PROJECTS} projects, {own['reconcile']} reconciles, {len(failed)} failed, no 409; {dict(own)}")
-    assert (own["POST"], own["PATCH"], own["PUT"], failed) == (11 * PROJECTS, 3 * PROJECTS, 0, [])
+    print(f"{PROJECTS} projects, {counts['reconcile']} reconciles, {len(failures)} failed, no 409; {dict(counts)}")
+    assert (counts["POST"], counts["PATCH"], counts["PUT"], failures) == (11 * PROJECTS, 3 * PROJECTS, 0, [])
 
 
 @pytest.mark.timeout(1200)
@@ -76,10 +76,10 @@ def test_operator_creates_each_object_once_without_409():
     run, responses = play_demo("new")
     assert (run.losses, run.stuck) == ([], [])
     assert not [key for key in responses if key[2] == 409]
-    own = Counter(
+    counts = Counter(
         record.verb for record in run.records if record.actor == "operator" and record.path.find("/projects/") < 0
     )
-    assert (own["POST"], own["PATCH"], own["PUT"]) == (11 * PROJECTS, 3 * PROJECTS, 0)
+    assert (counts["POST"], counts["PATCH"], counts["PUT"]) == (11 * PROJECTS, 3 * PROJECTS, 0)
 
 
 @pytest.mark.timeout(1200)

@@ -22,15 +22,17 @@ def run_for_two_hours(name, **resources):
     async def main():
         world = virtual.world(1)
         server = Server(world)
-        client, wire = Client(server.transport(), world), CountingTransport(server.transport())
+        client, counting_transport = Client(server.transport(), world), CountingTransport(server.transport())
         await demo.install(client, "kargo")
-        async with op.running(wire, world, resources={"system": "kargo", **resources}):
+        async with op.running(counting_transport, world, resources={"system": "kargo", **resources}):
             await client.create(Project(name))
             await asyncio.sleep(HOUR)
-            first = +wire.counts
+            first = +counting_transport.counts
             await asyncio.sleep(HOUR)
-            assert {key for key in wire.counts - first if key[0] != "GET"} == set()  # no writes in the second hour
-            refused = sum(n for (_, code), n in wire.counts.items() if code == 422)
+            assert {
+                key for key in counting_transport.counts - first if key[0] != "GET"
+            } == set()  # no writes in the second hour
+            refused = sum(n for (_, code), n in counting_transport.counts.items() if code == 422)
             condition = (await client.get(Project, name)).condition("Ready")
             await client.delete(Project, name)
             await asyncio.sleep(HOUR)

@@ -151,16 +151,16 @@ async def test_status_counts_healthy_warehouses_and_stages(env):
     await env.wait_until(Project, None, lambda o: not o.is_true("Healthy"))
 
 
-@pytest.mark.parametrize("keep", [False, True], ids=["by default", "keep-namespace"])
-async def test_cleanup_deletes_cluster_roles_and_the_namespace_unless_kept(env, keep):
+@pytest.mark.parametrize("keeps_namespace", [False, True], ids=["by default", "keep-namespace"])
+async def test_cleanup_deletes_cluster_roles_and_the_namespace_unless_kept(env, keeps_namespace):
     await env.operator()
-    await env.create(**({KEEP_NAMESPACE: "true"} if keep else {}))
+    await env.create(**({KEEP_NAMESPACE: "true"} if keeps_namespace else {}))
     await env.client.delete(Project, env.name)
     await env.wait_until(Project, None, lambda o: o is None)
     for kind in (fl.ClusterRole, fl.ClusterRoleBinding):
         assert await env.get(kind, f"kargo-project-admin-{env.name}") is None
     namespace = await env.get(fl.Namespace)
-    assert is_deleted(namespace) is not keep
+    assert is_deleted(namespace) is not keeps_namespace
     assert namespace is None or FINALIZER not in namespace.finalizers
 
 

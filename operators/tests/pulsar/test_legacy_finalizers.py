@@ -36,23 +36,23 @@ async def make_stale_copy(env, *, deleting):
 @pytest.mark.parametrize("deleting", [False, True], ids=["adding", "removing"])
 @pytest.mark.parametrize("write", ["put", "retry"])
 async def test_put_of_a_stale_copy_conflicts_even_with_retries_from_the_cache(env, write, deleting):
-    ctx, stale = await make_stale_copy(env, deleting=deleting)
+    ctx, stale_copy = await make_stale_copy(env, deleting=deleting)
     change = legacy.remove_finalizer if deleting else legacy.add_finalizer
     with pytest.raises(Conflict):
-        await legacy.FINALIZER_WRITES[write](ctx, Tenant, stale, change)
+        await legacy.FINALIZER_WRITES[write](ctx, Tenant, stale_copy, change)
     remaining = (await env.get(Tenant, "tenant")).finalizers
     assert (FINALIZER in remaining) is deleting
 
 
 async def test_merge_patch_removes_a_foreign_finalizer_on_delete(env):
-    ctx, stale = await make_stale_copy(env, deleting=True)
-    await legacy.merge(ctx, Tenant, stale, legacy.remove_finalizer)
+    ctx, stale_copy = await make_stale_copy(env, deleting=True)
+    await legacy.merge(ctx, Tenant, stale_copy, legacy.remove_finalizer)
     assert await env.get(Tenant, "tenant") is None
 
 
 async def test_merge_patch_removes_a_foreign_finalizer_on_add(env):
-    ctx, stale = await make_stale_copy(env, deleting=False)
-    await legacy.merge(ctx, Tenant, stale, legacy.add_finalizer)
+    ctx, stale_copy = await make_stale_copy(env, deleting=False)
+    await legacy.merge(ctx, Tenant, stale_copy, legacy.add_finalizer)
     assert (await env.get(Tenant, "tenant")).finalizers == [FINALIZER]
 
 

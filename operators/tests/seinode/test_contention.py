@@ -100,21 +100,21 @@ async def contended(request, api):
 
 async def write_two_plans(write, kind, cached, clients):
     """Write two plans, based on the same cached copy. Return the rejected plan ids and the stored plan id."""
-    rejected = []
+    rejection_count = []
     for client, name in zip(clients, ("first", "second"), strict=True):
         try:
             await write(client, kind, cached, make_plan(name))
         except Conflict:
-            rejected.append(name)
+            rejection_count.append(name)
     live = await clients[0].get(kind, cached.name, cached.namespace)
-    return rejected, (live.status.get("plan") or {}).get("id")
+    return rejection_count, (live.status.get("plan") or {}).get("id")
 
 
 @pytest.mark.parametrize("write", SAFE)
 async def test_first_plan_survives_a_safe_write(contended, write):
-    rejected, survivor = await write_two_plans(write, *contended)
+    rejection_count, survivor = await write_two_plans(write, *contended)
     assert survivor == "first"
-    assert rejected == ([] if write is decide_plan else ["second"])
+    assert rejection_count == ([] if write is decide_plan else ["second"])
 
 
 @pytest.mark.parametrize("write", UNSAFE)
@@ -131,8 +131,8 @@ async def test_merge_patch_from_the_original_has_no_version(contended):
 
 
 async def test_locked_merge_with_a_version_before_the_own_write_always_fails(contended):
-    rejected, survivor = await write_two_plans(locked_merge_with_an_old_version, *contended)
-    assert (rejected, survivor) == (["first", "second"], None)
+    rejection_count, survivor = await write_two_plans(locked_merge_with_an_old_version, *contended)
+    assert (rejection_count, survivor) == (["first", "second"], None)
 
 
 async def test_second_decision_in_the_same_process_returns_the_first_plan(contended):

@@ -38,8 +38,8 @@ def dumps(value: Any) -> bytes:
 
 def escape(encoded: bytes) -> bytes:
     """Escape the characters that Go escapes in JSON."""
-    for plain, escaped in ESCAPED:
-        encoded = encoded.replace(plain, escaped)
+    for character, escaped in ESCAPED:
+        encoded = encoded.replace(character, escaped)
     return encoded
 
 
@@ -80,10 +80,10 @@ def _escape_character(char: str) -> str:
     return f"\\x{point:02x}" if point < 0x80 else f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
 
 
-def _format(value: float, lowest_point: int, highest_point: int, form: str) -> str:
+def _format(value: float, lowest_point: int, highest_point: int, exponent_format: str) -> str:
     """Format a float, with an exponent if its decimal point is not at a position in (`lowest_point`, `highest_point`].
 
-    `form` is the Python format of the exponent, such as "+03d".
+    `exponent_format` is the Python format of the exponent, such as "+03d".
     """
     sign, digits, point = _find_shortest_digits(value)
     if not digits:
@@ -95,7 +95,7 @@ def _format(value: float, lowest_point: int, highest_point: int, form: str) -> s
             return sign + digits + "0" * (point - len(digits))
         return f"{sign}{digits[:point]}.{digits[point:]}"
     fraction = f".{digits[1:]}" if len(digits) > 1 else ""
-    return f"{sign}{digits[0]}{fraction}e{point - 1:{form}}"
+    return f"{sign}{digits[0]}{fraction}e{point - 1:{exponent_format}}"
 
 
 def _find_shortest_digits(value: float) -> tuple[str, str, int]:
@@ -138,8 +138,8 @@ def with_go_floats(value: Any) -> Any:
     if isinstance(value, float):
         return msgspec.Raw(format_number(value).encode())
     if isinstance(value, dict):
-        changed = {k: new for k, old in value.items() if (new := with_go_floats(old)) is not old}
-        return {**value, **changed} if changed else value
+        changed_values = {k: new for k, old in value.items() if (new := with_go_floats(old)) is not old}
+        return {**value, **changed_values} if changed_values else value
     if isinstance(value, list | tuple):
         items = [with_go_floats(old) for old in value]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value

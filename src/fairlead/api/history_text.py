@@ -33,8 +33,8 @@ def describe_cause(cause: Cause, namespace: str | None = None) -> str:
             return f"timer: {format_seconds(cause.seconds)} after an earlier pass"
     role = {"child": "child ", "mapped": "watched "}.get(cause.source, "")
     by_whom = " by this process" if cause.is_own else ""
-    changed = f" ({', '.join(cause.changed)})" if cause.changed and not cause.is_own else ""
-    return f"{role}{describe_object(cause.object, namespace)} {cause.event}{by_whom}{changed}"
+    changed_suffix = f" ({', '.join(cause.changed)})" if cause.changed and not cause.is_own else ""
+    return f"{role}{describe_object(cause.object, namespace)} {cause.event}{by_whom}{changed_suffix}"
 
 
 def describe_causes(record: Record, namespace: str | None = None) -> str:
@@ -90,9 +90,9 @@ def _describe_end(record: Record) -> str:
 
 def describe_paths(paths: Iterable[str]) -> str:
     """Return the paths with commas. Only the first few are named."""
-    named = list(paths)
-    omitted_suffix = f" and {len(named) - MAX_PATHS} more" if len(named) > MAX_PATHS else ""
-    return ", ".join(named[:MAX_PATHS]) + omitted_suffix
+    named_paths = list(paths)
+    omitted_suffix = f" and {len(named_paths) - MAX_PATHS} more" if len(named_paths) > MAX_PATHS else ""
+    return ", ".join(named_paths[:MAX_PATHS]) + omitted_suffix
 
 
 def find_transitions(fields: Iterable[FieldChange]) -> dict[str, dict[str, str]]:

@@ -46,30 +46,32 @@ def _redact_last_applied(metadata: Any) -> Any:
     return {**metadata, "annotations": annotations}
 
 
-def redact_message(message: Any, written: Any) -> Any:
+def redact_message(message: Any, written_object: Any) -> Any:
     """Return the server's answer without the values of a Secret that was sent: a server quotes values that it rejects.
 
-    `written` is the body of the request: an object, a merge patch, or the operations of a JSON patch.
+    `written_object` is the body of the request: an object, a merge patch, or the operations of a JSON patch.
     """
     if isinstance(message, Mapping):
-        return {key: redact_message(item, written) for key, item in message.items()}
+        return {key: redact_message(item, written_object) for key, item in message.items()}
     if isinstance(message, list):
-        return [redact_message(item, written) for item in message]
+        return [redact_message(item, written_object) for item in message]
     if not isinstance(message, str):
         return message
-    for value in sorted(_collect_sent_values(written), key=len, reverse=True):
+    for value in sorted(_collect_sent_values(written_object), key=len, reverse=True):
         # A short value may be a part of a word of the message.
         pattern = re.escape(value) if len(value) > 4 else rf"(?<!\w){re.escape(value)}(?!\w)"
         message = re.sub(pattern, REDACTED, message)
     return message
 
 
-def _collect_sent_values(written: Any) -> set[str]:
-    if isinstance(written, list):
-        values = [op.get("value") for op in written if isinstance(op, Mapping)]
+def _collect_sent_values(written_object: Any) -> set[str]:
+    if isinstance(written_object, list):
+        values = [op.get("value") for op in written_object if isinstance(op, Mapping)]
     else:
         values = (
-            [written.get(field_name) for field_name in ("data", "stringData")] if isinstance(written, Mapping) else []
+            [written_object.get(field_name) for field_name in ("data", "stringData")]
+            if isinstance(written_object, Mapping)
+            else []
         )
     return {text for field_name in values for text in _walk_leaves(field_name) if text}
 

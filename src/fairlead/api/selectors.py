@@ -135,22 +135,22 @@ def _split(text: str) -> list[str]:
 
 
 def _unescape(value: str) -> str:
-    out, is_escaped = "", False
+    unescaped, is_escaped = "", False
     for ch in value:
         if is_escaped:
             if ch not in ",=\\":
                 raise SelectorError(f"invalid field selector: invalid escape sequence: \\{ch}")
-            out += ch
+            unescaped += ch
             is_escaped = False
         elif ch == "\\":
             is_escaped = True
         elif ch in ",=":
             raise SelectorError(f"invalid field selector: unescaped character in value: {ch}")
         else:
-            out += ch
+            unescaped += ch
     if is_escaped:
         raise SelectorError("invalid field selector: invalid escape sequence: \\")
-    return out
+    return unescaped
 
 
 def _lex(text: str) -> list[tuple[str, str]]:

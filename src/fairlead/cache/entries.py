@@ -136,35 +136,39 @@ class EntryCodec:
 
     def _strip_managed_fields(self, raw: bytes, start: int, managed_fields: bytes) -> bytes:
         """Return the JSON in `raw[start:]` without the managedFields entries of other field managers."""
-        cut = raw.find(_MANAGED_FIELDS, start)
-        end = cut + len(_MANAGED_FIELDS) + len(managed_fields)
+        managed_fields_start = raw.find(_MANAGED_FIELDS, start)
+        end = managed_fields_start + len(_MANAGED_FIELDS) + len(managed_fields)
         # If metadata comes first, the first key of that name with that value is metadata.managedFields: nothing else
         # inside metadata has a list of objects under this key, and a string cannot hold an unescaped quote.
-        if not raw.startswith(b'"metadata":{', start) or not raw.startswith(managed_fields, cut + len(_MANAGED_FIELDS)):
+        if not raw.startswith(b'"metadata":{', start) or not raw.startswith(
+            managed_fields, managed_fields_start + len(_MANAGED_FIELDS)
+        ):
             return self._strip_managed_fields_slowly(raw)
-        own = self._select_own_entries(managed_fields)
-        if own:
-            return b"".join((b"{", raw[start:cut], _MANAGED_FIELDS, b"[", b",".join(own), b"]", raw[end:]))
+        own_entries = self._select_own_entries(managed_fields)
+        if own_entries:
+            return b"".join(
+                (b"{", raw[start:managed_fields_start], _MANAGED_FIELDS, b"[", b",".join(own_entries), b"]", raw[end:])
+            )
         if raw.startswith(b",", end):
             end += 1
-        elif raw.startswith(b",", cut - 1):
-            cut -= 1
-        return b"".join((b"{", raw[start:cut], raw[end:]))
+        elif raw.startswith(b",", managed_fields_start - 1):
+            managed_fields_start -= 1
+        return b"".join((b"{", raw[start:managed_fields_start], raw[end:]))
 
     def _strip_managed_fields_slowly(self, raw: bytes) -> bytes:
         decoded = _decode(raw)
         metadata = dict(decoded["metadata"])
-        own = self._select_own_entries(msgspec.json.encode(metadata.pop("managedFields")))
-        if own:
-            metadata["managedFields"] = [_decode(entry) for entry in own]
+        own_entries = self._select_own_entries(msgspec.json.encode(metadata.pop("managedFields")))
+        if own_entries:
+            metadata["managedFields"] = [_decode(entry) for entry in own_entries]
         return msgspec.json.encode({**decoded, "metadata": metadata})
 
     def _select_own_entries(self, managed_fields: bytes) -> list[bytes]:
-        own: list[bytes] = []
+        own_entries: list[bytes] = []
         if not self._field_managers or not any(field in managed_fields for field in self._manager_fields):
-            return own
+            return own_entries
         for raw in _decode_raw_items(managed_fields):
             entry = _decode_managed_fields_entry(raw)
             if entry.operation == "Apply" and entry.manager in self._field_managers:
-                own.append(bytes(raw))
-        return own
+                own_entries.append(bytes(raw))
+        return own_entries

@@ -197,9 +197,9 @@ class Informer:
             if not overlay or (key not in overlay and overlay.resolve(key, entry) is not None):
                 yield Snapshot(self.codec, entry)
         for key in own_keys:
-            own = overlay.resolve(key, None)
-            if own is not None:
-                yield Snapshot(self.codec, own)
+            own_entry = overlay.resolve(key, None)
+            if own_entry is not None:
+                yield Snapshot(self.codec, own_entry)
 
     async def wait_until(self, resource_version: str) -> None:
         """Wait until the watch has reported all changes up to that resourceVersion.

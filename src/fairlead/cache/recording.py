@@ -76,11 +76,11 @@ class RecordingClient(Client):
                     method, kind, namespace, *address, writes=True, **request_options
                 )
             else:
-                with self._cache.writing(kind, namespace) as own:
+                with self._cache.writing(kind, namespace) as own_write:
                     code, answer = await super()._send_object(
                         method, kind, namespace, *address, writes=True, **request_options
                     )
-                    self._record(own, method, kind, answer)
+                    self._record(own_write, method, kind, answer)
         except Exception as error:
             if write is not None:
                 write.fail(error)
@@ -89,14 +89,14 @@ class RecordingClient(Client):
             write.end(code, answer)
         return code, answer
 
-    def _record(self, own: OwnWrite, method: str, kind: Kind, answer: Object) -> None:
+    def _record(self, own_write: OwnWrite, method: str, kind: Kind, answer: Object) -> None:
         if (answer.api_version, answer.kind) == kind.key:  # not a Scale or a Status
-            own.record_delete(answer.name, answer.uid, answer) if method == "DELETE" else own.record(answer)
+            own_write.record_delete(answer.name, answer.uid, answer) if method == "DELETE" else own_write.record(answer)
             self._cache.own_versions.add(answer.uid, answer.resource_version)
             if is_removed(answer, is_deletion=method == "DELETE"):
                 self._cache.own_versions.add_removal(answer.uid)
         elif method == "DELETE" and (uid := (answer.get("details") or {}).get("uid")):
-            own.record_delete(answer["details"]["name"], uid, None)
+            own_write.record_delete(answer["details"]["name"], uid, None)
             self._cache.own_versions.add_removal(uid)
 
     def _begin(

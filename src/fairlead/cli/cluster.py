@@ -59,13 +59,13 @@ async def find_kind(client: Client, name: str) -> Kind:
     """
     lower = name.lower()
     matches: dict[tuple[str, str], Kind] = {}
-    for served in await client.kinds():
-        kind, group = served.kind, f".{served.kind.group}" if served.kind.group else ""
-        names = {kind.kind.lower(), kind.plural, guess_plural(kind.kind), *served.short_names}
+    for served_kind in await client.kinds():
+        kind, group = served_kind.kind, f".{served_kind.kind.group}" if served_kind.kind.group else ""
+        names = {kind.kind.lower(), kind.plural, guess_plural(kind.kind), *served_kind.short_names}
         qualified = {f"{kind_name}{group}" for kind_name in names} | {
             f"{kind_name}.{kind.version}{group}" for kind_name in names
         }
-        if lower in names | qualified and "get" in served.verbs:
+        if lower in names | qualified and "get" in served_kind.verbs:
             matches.setdefault((kind.group, kind.kind), kind)  # The preferred version of a group comes first.
     if not matches:
         raise UserError(f"the server has no kind {name!r}: list its kinds with `kubectl api-resources`")

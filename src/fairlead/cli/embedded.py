@@ -49,8 +49,8 @@ async def prepare(transport: Transport, world: World, kinds: Iterable[Kind], obj
     client = Client(transport, world, user_agent="fairlead-run")
     for obj in [obj for obj in objects if manifests.is_prerequisite(obj)]:
         await _apply(client, obj)
-    for missing in await install_missing(client, kinds):
-        log.info("no CRD for %s was found: created one whose schema allows every field", missing)
+    for missing_kind in await install_missing(client, kinds):
+        log.info("no CRD for %s was found: created one whose schema allows every field", missing_kind)
     for obj in [obj for obj in objects if not manifests.is_prerequisite(obj)]:
         await _apply(client, obj)
 

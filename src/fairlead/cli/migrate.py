@@ -83,13 +83,14 @@ def command(
         click.echo(f"{printable(object_name)}: {printable(message)}", err=True)
     verb = "would move" if dry_run else "moved"
     click.echo(f"{len(report.moved)} {verb}, {report.unchanged} had nothing to move, {len(report.failed)} failed")
-    missing = [name for name in managers if name not in report.update_managers]
-    if report.update_managers and missing and not report.moved:
+    missing_managers = [name for name in managers if name not in report.update_managers]
+    if report.update_managers and missing_managers and not report.moved:
         other_managers = ", ".join(
             f"{name} ({count})" for name, count in report.update_managers.most_common(MAX_NAMED_MANAGERS)
         )
         click.echo(
-            printable(f"no object has an Update entry of {' or '.join(missing)}; there are: {other_managers}"), err=True
+            printable(f"no object has an Update entry of {' or '.join(missing_managers)}; there are: {other_managers}"),
+            err=True,
         )
     if report.failed:
         raise click.exceptions.Exit(1)

@@ -244,13 +244,13 @@ async def _run(
             from fairlead.cli.tracing import exporting_traces
 
             subscribers.append(stack.enter_context(exporting_traces(operator.name)))
-        place = await stack.enter_async_context(_connect(world, operator, embedded=embedded, **connection_options))
+        connection = await stack.enter_async_context(_connect(world, operator, embedded=embedded, **connection_options))
         options = Options(
-            namespaces=place.namespaces,
-            lease_namespace=place.lease_namespace,
+            namespaces=connection.namespaces,
+            lease_namespace=connection.lease_namespace,
             health=health,
             dry_run=dry_run,
-            clusters=place.clusters,
+            clusters=connection.clusters,
             settings=settings,
             request_timeout=request_timeout,
             shutdown_timeout=shutdown_timeout,
@@ -261,31 +261,33 @@ async def _run(
                 if embedded:
                     from fairlead.cli.embedded import prepare
 
-                    await prepare(place.transport, world, _list_declared_kinds(operator), [*crds, *objects])
-                    for name, transport in place.clusters.items():
+                    await prepare(connection.transport, world, _list_declared_kinds(operator), [*crds, *objects])
+                    for name, transport in connection.clusters.items():
                         await prepare(transport, world, _list_declared_kinds(operator, name), crds)
-                elif not place.in_cluster:
+                elif not connection.in_cluster:
                     # A person may have named the wrong cluster. In a pod the operator waits for its server instead.
-                    await _check_reachable(place, world)
-                if place.has_default_namespace:
-                    await _check_scopes(operator, place, world)
+                    await _check_reachable(connection, world)
+                if connection.has_default_namespace:
+                    await _check_scopes(operator, connection, world)
                 if once:
-                    code = await _reconcile_once(operator, place, world, options)
+                    code = await _reconcile_once(operator, connection, world, options)
                     if diff is not None:
                         diff.print_summary()
                     return code or int(fail_on_change and diff is not None and bool(diff.changed))
                 log.info(
                     "running %s on %s, in %s",
                     operator.name,
-                    place.name,
-                    ", ".join(place.namespaces) or "all namespaces",
+                    connection.name,
+                    ", ".join(connection.namespaces) or "all namespaces",
                 )
                 if sources is None:
-                    await operator.run(place.transport, world, **options)
+                    await operator.run(connection.transport, world, **options)
                 else:
-                    operator = await run_until_change(operator, load_operator, sources, place.transport, world, options)
+                    operator = await run_until_change(
+                        operator, load_operator, sources, connection.transport, world, options
+                    )
         except (OSError, ApiError) as error:
-            raise UserError(f"cannot work on {place.name}: {error}") from error
+            raise UserError(f"cannot work on {connection.name}: {error}") from error
 
 
 def _create_page(address_text: str | None, hosts: tuple[str, ...]) -> "Callable[[Running], LivePage] | None":
@@ -345,23 +347,23 @@ async def _connect(
         if name in contexts:
             raise UserError(f"--cluster {name} is set twice: set it once")
         contexts[name] = context
-    declared = {source.cluster for controller in operator.controllers.values() for source in controller.sources} - {
-        HOME
-    }
+    declared_clusters = {
+        source.cluster for controller in operator.controllers.values() for source in controller.sources
+    } - {HOME}
     async with contextlib.AsyncExitStack() as stack:
         if embedded:
             from fairlead.cli.embedded import run_embedded_server
 
             start = stack.enter_async_context
             transport = await start(run_embedded_server(world))
-            other_clusters = {name: await start(run_embedded_server(world, name)) for name in sorted(declared)}
+            other_clusters = {name: await start(run_embedded_server(world, name)) for name in sorted(declared_clusters)}
             lease_namespace = "default" if elect else None
             yield Target(transport, "the embedded server", namespaces, lease_namespace, other_clusters)
             return
         from fairlead.client.http import HttpTransport
         from fairlead.client.locate import locate
 
-        if missing := sorted(declared - contexts.keys()):
+        if missing := sorted(declared_clusters - contexts.keys()):
             raise UserError(f"{operator.name} watches a cluster {missing[0]!r}: add --cluster {missing[0]}=CONTEXT")
         access = locate(world, path=kubeconfig, context=context_name)
         accesses = {name: locate(world, path=kubeconfig, context=context) for name, context in contexts.items()}
@@ -392,18 +394,18 @@ def _parse_cluster(text: str) -> tuple[str, str]:
     return name, context
 
 
-async def _check_reachable(place: Target, world: World) -> None:
+async def _check_reachable(connection: Target, world: World) -> None:
     """Send one request to each server, so that a wrong address or token is reported before the operator starts."""
-    for transport in (place.transport, *place.clusters.values()):
+    for transport in (connection.transport, *connection.clusters.values()):
         await Client(transport, world).kinds()
 
 
-async def _check_scopes(operator: Operator, place: Target, world: World) -> None:
+async def _check_scopes(operator: Operator, connection: Target, world: World) -> None:
     """Reject a default namespace for an operator of a cluster-scoped kind: its children may be in any namespace.
 
     Raises UserError with the remedy. In a pod, a server that does not answer is not an error here.
     """
-    client = Client(place.transport, world)
+    client = Client(connection.transport, world)
 
     async def is_namespaced(kind: Kind) -> bool:
         try:
@@ -414,7 +416,7 @@ async def _check_scopes(operator: Operator, place: Target, world: World) -> None
     try:
         kinds = {kind.key: await is_namespaced(kind) for kind in _list_declared_kinds(operator)}
     except (ApiError, OSError):
-        if place.in_cluster:
+        if connection.in_cluster:
             return
         raise
     for controller in operator.controllers.values():
@@ -422,17 +424,17 @@ async def _check_scopes(operator: Operator, place: Target, world: World) -> None
         if not kinds[controller.kind.key] and watched:
             raise UserError(
                 f"{operator.name} reconciles {controller.kind.kind}, which is cluster-scoped, and watches "
-                f"{watched[0].kind}, which is namespaced, only in the namespace {place.namespaces[0]}: add -A to watch "
-                f"every namespace, or name the namespaces with -n"
+                f"{watched[0].kind}, which is namespaced, only in the namespace {connection.namespaces[0]}: add -A to "
+                "watch every namespace, or name the namespaces with -n"
             )
 
 
-async def _reconcile_once(operator: Operator, place: Target, world: World, options: Options) -> int:
-    client = Client(place.transport, world)
+async def _reconcile_once(operator: Operator, connection: Target, world: World, options: Options) -> int:
+    client = Client(connection.transport, world)
     for kind in _list_declared_kinds(operator):
         await client.resolve(kind)  # Without this check the operator would wait for a kind that is not served.
     options["tries"] = MAX_TRIES
-    async with operator.running(place.transport, world, **options) as running:
+    async with operator.running(connection.transport, world, **options) as running:
         await running.wait_until_idle()
         failures, unfed = running.failures, running.failing_watches
     for subject, error in [*failures.items(), *unfed.items()]:

@@ -171,12 +171,12 @@ class Client:
             resourceVersionMatch=resource_version_match,
             **{"continue": continue_},
         )
-        served = await self.served(kind)
-        kind = served.kind
+        served_kind = await self.served(kind)
+        kind = served_kind.kind
         decode = answers.list_decoder(
             kind,
             metadata_only=metadata_only,
-            can_be_watched="watch" in served.verbs,
+            can_be_watched="watch" in served_kind.verbs,
             list_kinds_of_others=lambda: self._discovery.list_kinds_of_others(kind),
         )
         accept = _METADATA_LIST if metadata_only else "application/json"

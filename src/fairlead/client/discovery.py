@@ -51,11 +51,11 @@ class Discovery:
 
     async def find(self, kind: Kind) -> ServedKind:
         """Return the kind with its verbs and subresources. Raises NotServed, or the error of the discovery request."""
-        if (served := self._served.get(kind.key)) is None:
+        if (served_kind := self._served.get(kind.key)) is None:
             async with self._lock:  # one request, also for many concurrent callers
-                if (served := self._served.get(kind.key)) is None:
-                    served = await self._discover(kind)
-        return served
+                if (served_kind := self._served.get(kind.key)) is None:
+                    served_kind = await self._discover(kind)
+        return served_kind
 
     def forget(self, kind: Kind) -> None:
         """Remove the kind from the cache, so that the next `find` asks the server again."""
@@ -63,7 +63,7 @@ class Discovery:
 
     def list_kinds_of_others(self, kind: Kind) -> set[str]:
         """Return `<kind>List` of every other kind that is known in the group and version."""
-        other_kinds = (served.kind for served in self._served.values() if served.kind.key != kind.key)
+        other_kinds = (served_kind.kind for served_kind in self._served.values() if served_kind.kind.key != kind.key)
         return {f"{other.kind}List" for other in other_kinds if other.api_version == kind.api_version}
 
     async def list_all(self) -> list[ServedKind]:
@@ -85,7 +85,7 @@ class Discovery:
     async def _discover(self, kind: Kind) -> ServedKind:
         answer = await self._fetch("/apis" if kind.group else "/api", AGGREGATED)
         if answer.get("kind") == "APIGroupDiscoveryList":
-            self._served.update((served.kind.key, served) for served in parse_aggregated(answer))
+            self._served.update((served_kind.kind.key, served_kind) for served_kind in parse_aggregated(answer))
         if kind.key not in self._served:
             # It is an older server, an unreachable aggregated API, or a CRD that the aggregate does not have yet.
             path = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
@@ -93,7 +93,9 @@ class Discovery:
                 answer = await self._fetch(path, "application/json")
             except NotFound:
                 raise NotServed(kind) from None
-            self._served.update((served.kind.key, served) for served in parse_resource_list(kind, answer))
+            self._served.update(
+                (served_kind.kind.key, served_kind) for served_kind in parse_resource_list(kind, answer)
+            )
         try:
             return self._served[kind.key]
         except KeyError:
@@ -113,8 +115,8 @@ def parse_aggregated(answer: dict[str, Any]) -> Iterator[ServedKind]:
                     resource.get("scope") == "Namespaced",
                 )
                 subresources = frozenset(sub["subresource"] for sub in resource.get("subresources") or ())
-                short = frozenset(resource.get("shortNames") or ())
-                yield ServedKind(kind, frozenset(resource.get("verbs") or ()), subresources, short)
+                short_names = frozenset(resource.get("shortNames") or ())
+                yield ServedKind(kind, frozenset(resource.get("verbs") or ()), subresources, short_names)
 
 
 def parse_resource_list(group_version: Kind, answer: dict[str, Any]) -> Iterator[ServedKind]:
@@ -131,5 +133,5 @@ def parse_resource_list(group_version: Kind, answer: dict[str, Any]) -> Iterator
             kind = Kind(
                 group_version.group, group_version.version, resource["kind"], plural, bool(resource.get("namespaced"))
             )
-            verbs, short = frozenset(resource.get("verbs") or ()), frozenset(resource.get("shortNames") or ())
-            yield ServedKind(kind, verbs, frozenset(subresources.get(plural, ())), short)
+            verbs, short_names = frozenset(resource.get("verbs") or ()), frozenset(resource.get("shortNames") or ())
+            yield ServedKind(kind, verbs, frozenset(subresources.get(plural, ())), short_names)

@@ -240,8 +240,8 @@ class _Config:
         if certificate is None and key is None:
             return inner
         if certificate is None or key is None:
-            missing = "client-certificate" if certificate is None else "client-key"
-            raise user.invalid(f"has no {missing} to go with the other", f"add {missing} or {missing}-data")
+            missing_key = "client-certificate" if certificate is None else "client-key"
+            raise user.invalid(f"has no {missing_key} to go with the other", f"add {missing_key} or {missing_key}-data")
         return CertificateCredentials(inner, certificate, key)
 
     def _get_data_source(self, user: _KubeconfigEntry, key: str) -> Callable[[], bytes] | None:

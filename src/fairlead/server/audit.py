@@ -113,8 +113,8 @@ class AuditLog:
         }
         annotations = {"annotations": event["annotations"]} if "annotations" in event else {}
         line = msgspec.json.encode({**{k: v for k, v in event.items() if k != "annotations"}, **times, **annotations})
-        for plain, escaped in gojson.ESCAPED:
-            line = line.replace(plain, escaped)
+        for character, escaped in gojson.ESCAPED:
+            line = line.replace(character, escaped)
         try:
             os.write(self._file, line + b"\n")
             self._is_failing = False

@@ -182,8 +182,8 @@ class Controllers:
             removed = self._server.store.delete(table, stored)
             self._server.after_write(resource, stored, removed, is_deleted=True)
             return
-        written = self._server.store.put(table, {**stored.object, "metadata": metadata}, stored.normalized_for)
-        self._server.after_write(resource, stored, written)
+        new_stored = self._server.store.put(table, {**stored.object, "metadata": metadata}, stored.normalized_for)
+        self._server.after_write(resource, stored, new_stored)
 
     def _empty_namespace(self, namespace: str) -> None:
         """Delete the objects of a terminating namespace.
@@ -212,8 +212,8 @@ class Controllers:
         )
         resource = self._server.namespace_resource
         if finalizers or stored.object["metadata"].get("finalizers"):
-            written = self._server.store.put(table, {**stored.object, "spec": new_spec})
-            self._server.after_write(resource, stored, written)
+            new_stored = self._server.store.put(table, {**stored.object, "spec": new_spec})
+            self._server.after_write(resource, stored, new_stored)
         else:
             removed = self._server.store.delete(table, stored)
             self._server.after_write(resource, stored, removed, is_deleted=True)

@@ -235,7 +235,7 @@ class Cluster:
             )
 
     async def _set_namespace(self, obj: Object) -> Object:
-        within = await self._resolve_namespace(kind(obj.api_version, obj.kind))
-        if obj.namespace or not within:
+        namespace = await self._resolve_namespace(kind(obj.api_version, obj.kind))
+        if obj.namespace or not namespace:
             return obj
-        return Object(obj | {"metadata": {**obj.metadata, "namespace": within}})
+        return Object(obj | {"metadata": {**obj.metadata, "namespace": namespace}})

@@ -42,8 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "real_time: run in real time, also on the embedded server (fairlead)")
-    if (named := config.getoption("--api-server")) not in _SERVERS:  # argparse does not check the default.
-        raise pytest.UsageError(f"$FAIRLEAD_API_SERVER is {named!r}: set it to {' or '.join(_SERVERS)}")
+    if (server_name := config.getoption("--api-server")) not in _SERVERS:  # argparse does not check the default.
+        raise pytest.UsageError(f"$FAIRLEAD_API_SERVER is {server_name!r}: set it to {' or '.join(_SERVERS)}")
 
 
 @pytest.fixture(scope="session")

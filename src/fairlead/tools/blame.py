@@ -108,11 +108,11 @@ def _map(node: Mapping[str, Any], entries: _Entries, indent: str, path: str, fir
 def _list(node: list[Any], entries: _Entries, indent: str, path: str) -> Iterator[Line]:
     for position, item in enumerate(node):
         element = _find_element(item, entries) or f"i:{position}"
-        below, item_path = _get_entries_below(entries, element), path + format_path((element,))
+        inner_entries, item_path = _get_entries_below(entries, element), path + format_path((element,))
         if isinstance(item, dict) and item:
-            yield from _format_item(item, below, indent, item_path)
+            yield from _format_item(item, inner_entries, indent, item_path)
         else:
-            yield from _format_field(indent, indent, "-", item, below, item_path)
+            yield from _format_field(indent, indent, "-", item, inner_entries, item_path)
 
 
 def _format_item(node: dict[str, Any], entries: _Entries, indent: str, path: str) -> Iterator[Line]:
@@ -128,11 +128,11 @@ def _format_field(first: str, indent: str, label: str, item: Any, entries: _Entr
         return
     owners = _list_owners(entries) if _is_one_value(entries) else ()
     yield Line(f"{first}{label}", path if owners else "", owners)
-    below = [] if owners else entries  # Owned as one value: its content has no owners of its own.
+    inner_entries = [] if owners else entries  # Owned as one value: its content has no owners of its own.
     if isinstance(item, dict):
-        yield from _map(item, below, indent + "  ", path)
+        yield from _map(item, inner_entries, indent + "  ", path)
     else:
-        yield from _list(item, below, indent, path)
+        yield from _list(item, inner_entries, indent, path)
 
 
 def _is_one_value(entries: _Entries) -> bool:

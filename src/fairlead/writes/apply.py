@@ -189,14 +189,14 @@ class ChildApply:
         The result is True if the fields that we own equal the payload, or equal what the server stored for this payload
         the last time.
         """
-        owned = extract_owned_fields(obj, self.writer.manager, self.payload["apiVersion"])
-        if not owned:
+        owned_fields = extract_owned_fields(obj, self.writer.manager, self.payload["apiVersion"])
+        if not owned_fields:
             return False
         last = self.last_write()
         is_known_outcome = last is not None and (last.uid, last.payload, last.outcome) == (
             obj.uid,
             self.digest,
-            digest(owned),
+            digest(owned_fields),
         )
         if not is_known_outcome and not is_no_op(self.payload, obj, self.writer.manager):
             return False
@@ -317,8 +317,8 @@ class ChildApply:
         return self.writer.last_writes_of(self.kind, self.name, self.namespace).get((self.writer.manager, ""))
 
     def remember(self, obj: Object) -> None:
-        owned = extract_owned_fields(obj, self.writer.manager, self.payload["apiVersion"])
-        outcome = digest(owned) if owned else b""
+        owned_fields = extract_owned_fields(obj, self.writer.manager, self.payload["apiVersion"])
+        outcome = digest(owned_fields) if owned_fields else b""
         last_writes = self.writer.last_writes_of(self.kind, self.name, self.namespace)
         last_writes[self.writer.manager, ""] = LastWrite(obj.uid, obj.resource_version, self.digest, outcome)
 
@@ -345,8 +345,8 @@ def _remove_paths(payload: dict[str, Any], paths: list[Path]) -> dict[str, Any]:
     """Return a copy of the payload without the fields at `paths`."""
     remaining = {key: value for key, value in payload.items() if (key,) not in paths}
     for key in {path[0] for path in paths if len(path) > 1}:
-        below = [path[1:] for path in paths if path[0] == key and len(path) > 1]
-        remaining[str(key)] = _remove_paths(remaining[str(key)], below)
+        inner_paths = [path[1:] for path in paths if path[0] == key and len(path) > 1]
+        remaining[str(key)] = _remove_paths(remaining[str(key)], inner_paths)
     return remaining
 
 

@@ -92,14 +92,14 @@ async def _move(
     dry_run: bool,
 ) -> MigrationResult:
     unanswered: tuple[str, ...] = ()  # Sent, but the answer was lost.
-    rejected: tuple[str, Invalid] | None = None
+    rejection: tuple[str, Invalid] | None = None
     for _ in range(MAX_ATTEMPTS):
         live = await writer.read_live(kind, obj)
-        if rejected is not None and rejected[0] == live.resource_version:
-            raise rejected[1]
-        entries, moved = plan(live)
-        paths = tuple(format_path(path) for path in moved.leaves())
-        if not moved or dry_run:
+        if rejection is not None and rejection[0] == live.resource_version:
+            raise rejection[1]
+        entries, moved_fields = plan(live)
+        paths = tuple(format_path(path) for path in moved_fields.leaves())
+        if not moved_fields or dry_run:
             return MigrationResult(paths or unanswered, live)
         patch = [
             {"op": "test", "path": "/metadata/uid", "value": live.uid},
@@ -113,7 +113,7 @@ async def _move(
         except Invalid as error:
             if not is_failed_test(error):
                 raise
-            rejected = live.resource_version, error
+            rejection = live.resource_version, error
         except UnknownOutcome:
             if unanswered:
                 raise
@@ -135,38 +135,40 @@ def _plan_migration(
 ) -> tuple[ManagedFields, FieldSet]:
     """Return the managedFields after the migration, and the fields that move from Update entries."""
     entries: ManagedFields = []
-    moved: dict[str, FieldSet] = {}  # By apiVersion, because a path is valid only in its version.
+    moved_by_version: dict[str, FieldSet] = {}  # By apiVersion, because a path is valid only in its version.
     for entry in obj.metadata.get("managedFields") or ():
         is_source = entry.get("operation") == "Update" and entry.get("manager") in managers
         if not is_source or entry.get("subresource"):
             entries.append(entry)
             continue
-        owned = FieldSet.decode(entry.get("fieldsV1"))
-        selection = union(select_fields(owned, pattern) for pattern in patterns)
+        owned_fields = FieldSet.decode(entry.get("fieldsV1"))
+        selection = union(select_fields(owned_fields, pattern) for pattern in patterns)
         version = str(entry.get("apiVersion"))
-        moved[version] = moved.get(version, FieldSet()) | selection
-        if owned - selection:
-            entries.append({**entry, "fieldsV1": (owned - selection).encode()} if selection else entry)
-    for version, selection in moved.items():
+        moved_by_version[version] = moved_by_version.get(version, FieldSet()) | selection
+        if owned_fields - selection:
+            entries.append({**entry, "fieldsV1": (owned_fields - selection).encode()} if selection else entry)
+    for version, selection in moved_by_version.items():
         if selection:
             _add_to_our_entry(entries, writer, version, selection)
-    return entries, union(moved.values())
+    return entries, union(moved_by_version.values())
 
 
 def _plan_takeover(obj: Object, writer: Writer) -> tuple[ManagedFields, FieldSet]:
     """Return the managedFields after the takeover, and the fields that move from Apply entries of former managers."""
     entries: ManagedFields = []
-    moved: dict[str, FieldSet] = {}
+    moved_by_version: dict[str, FieldSet] = {}
     for entry in obj.metadata.get("managedFields") or ():
         is_apply = entry.get("operation") == "Apply" and not entry.get("subresource")
         if is_apply and entry.get("manager") in writer.former_managers:
             version = str(entry.get("apiVersion"))
-            moved[version] = moved.get(version, FieldSet()) | FieldSet.decode(entry.get("fieldsV1"))
+            moved_by_version[version] = moved_by_version.get(version, FieldSet()) | FieldSet.decode(
+                entry.get("fieldsV1")
+            )
         else:
             entries.append(entry)
-    for version, fields in moved.items():
+    for version, fields in moved_by_version.items():
         _add_to_our_entry(entries, writer, version, fields)
-    return entries, union(moved.values())
+    return entries, union(moved_by_version.values())
 
 
 def _add_to_our_entry(entries: ManagedFields, writer: Writer, version: str, fields: FieldSet) -> None:

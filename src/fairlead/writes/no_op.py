@@ -50,29 +50,31 @@ def is_no_op(payload: Mapping[str, Any], obj: Mapping[str, Any], manager: str) -
     An empty map in the payload is ignored where the object has a map of another manager: the apply would only add us as
     a second owner, again after each write of the other manager.
     """
-    owned = extract_owned_fields(obj, manager, str(payload.get("apiVersion")))
-    if owned is MISSING:
+    owned_fields = extract_owned_fields(obj, manager, str(payload.get("apiVersion")))
+    if owned_fields is MISSING:
         return False
     metadata = {key: value for key, value in (payload.get("metadata") or {}).items() if key not in _NAMES}
     body = {key: value for key, value in payload.items() if key not in _IDENTITY | {"metadata"}}
-    return _agrees({**body, "metadata": metadata} if metadata else body, owned, obj)
+    return _agrees({**body, "metadata": metadata} if metadata else body, owned_fields, obj)
 
 
-def _agrees(payload: Any, owned: Any, live: Any) -> bool:
-    if isinstance(payload, dict) and isinstance(owned, dict):
+def _agrees(payload: Any, owned_fields: Any, live: Any) -> bool:
+    if isinstance(payload, dict) and isinstance(owned_fields, dict):
         live_map = live if isinstance(live, dict) else {}
         return all(
-            _agrees(payload.get(key, MISSING), owned.get(key, MISSING), live_map.get(key, MISSING))
-            for key in payload.keys() | owned.keys()
+            _agrees(payload.get(key, MISSING), owned_fields.get(key, MISSING), live_map.get(key, MISSING))
+            for key in payload.keys() | owned_fields.keys()
         )
-    if owned is MISSING:
+    if owned_fields is MISSING:
         # An empty map requires nothing where a map exists, and nobody owns an empty keyed list.
         if isinstance(payload, dict) and isinstance(live, dict):
             return all(_agrees(item, MISSING, live.get(key, MISSING)) for key, item in payload.items())
         return payload is MISSING or (payload == [] and live == [])
-    if isinstance(payload, list) and isinstance(owned, list):
-        return len(payload) == len(owned) and all(_agrees(*pair, MISSING) for pair in zip(payload, owned, strict=True))
-    return payload is not MISSING and (json_equal(payload, owned) or (payload == [] and owned == {}))
+    if isinstance(payload, list) and isinstance(owned_fields, list):
+        return len(payload) == len(owned_fields) and all(
+            _agrees(*pair, MISSING) for pair in zip(payload, owned_fields, strict=True)
+        )
+    return payload is not MISSING and (json_equal(payload, owned_fields) or (payload == [] and owned_fields == {}))
 
 
 def _project(fields: Mapping[str, Any], value: Any) -> Any:
@@ -91,9 +93,9 @@ def _project_items(fields: Mapping[str, Any], children: list[str], value: list[A
     keys = [(msgspec.json.decode(key[2:]), fields[key]) for key in children if key[:2] == "k:"]
     values = [msgspec.json.decode(key[2:]) for key in children if key[:2] == "v:"]
     for item in value:
-        if any(json_equal(item, owned) for owned in values):
+        if any(json_equal(item, owned_item) for owned_item in values):
             yield item
         elif isinstance(item, dict):
-            for key, owned in keys:
+            for key, owned_item in keys:
                 if all(json_equal(item.get(name, MISSING), expected) for name, expected in key.items()):
-                    yield _project(owned, item)
+                    yield _project(owned_item, item)

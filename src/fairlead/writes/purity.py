@@ -40,9 +40,9 @@ def run(function: Callable[[Draft], T], base: dict[str, Any]) -> tuple[T, Edits,
         raise ImpureDecision(name, "two runs on the same object make different changes")
     if _results_differ(result, second_result):
         raise ImpureDecision(name, "two runs on the same object return different values")
-    changed = [name for name, value in _snapshot_captured_state(function).items() if before.get(name) != value]
-    if changed:
-        raise ImpureDecision(name, f"it changes {', '.join(changed)}")
+    changed_names = [name for name, value in _snapshot_captured_state(function).items() if before.get(name) != value]
+    if changed_names:
+        raise ImpureDecision(name, f"it changes {', '.join(changed_names)}")
     return result, edits, patch
 
 

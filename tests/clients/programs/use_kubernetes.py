@@ -20,11 +20,11 @@ assert [
 ] == ["a"]
 
 # A stale replace is a conflict.
-stale = core.read_namespaced_config_map("a", "default")
+stale_map = core.read_namespaced_config_map("a", "default")
 read.data["k"] = "w"
 core.replace_namespaced_config_map("a", "default", read)
 try:
-    core.replace_namespaced_config_map("a", "default", stale)
+    core.replace_namespaced_config_map("a", "default", stale_map)
     raise AssertionError("a stale replace was taken")
 except ApiException as error:
     assert (error.status, error.reason) == (409, "Conflict")
@@ -87,14 +87,14 @@ subject = client.RbacV1Subject(kind="ServiceAccount", name="bot", namespace="def
 rbac.create_namespaced_role_binding(
     "default", client.V1RoleBinding(metadata={"name": "r"}, role_ref=reference, subjects=[subject])
 )
-asked = client.AuthenticationV1TokenRequest(
+token_request = client.AuthenticationV1TokenRequest(
     spec=client.V1TokenRequestSpec(audiences=["https://kubernetes.default.svc"])
 )
-token = core.create_namespaced_service_account_token("bot", "default", asked).status.token
-own = client.Configuration.get_default_copy()
-own.refresh_api_key_hook = None  # or the kubeconfig's token comes back
-own.api_key = {"authorization": f"Bearer {token}"}
-bot = client.CoreV1Api(client.ApiClient(own))
+token = core.create_namespaced_service_account_token("bot", "default", token_request).status.token
+token_config = client.Configuration.get_default_copy()
+token_config.refresh_api_key_hook = None  # or the kubeconfig's token comes back
+token_config.api_key = {"authorization": f"Bearer {token}"}
+bot = client.CoreV1Api(client.ApiClient(token_config))
 assert bot.read_namespaced_config_map("a", "default").data == {"k": "w"}
 try:
     bot.list_namespaced_secret("default")

@@ -52,8 +52,8 @@ async def main():
                 resource_attributes=client.V1ResourceAttributes(verb="get", resource="pods")
             )
         )
-        asked = await client.AuthorizationV1Api(api).create_self_subject_access_review(review)
-        assert asked.status.allowed
+        access_review = await client.AuthorizationV1Api(api).create_self_subject_access_review(review)
+        assert access_review.status.allowed
 
 
 asyncio.run(main())

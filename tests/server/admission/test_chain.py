@@ -17,10 +17,12 @@ def create(server, path, body):
 
 
 def test_disabled_plugin_does_not_run():
-    missing = b'{"metadata":{"name":"p"},"spec":{"runtimeClassName":"none","containers":[{"name":"c","image":"i"}]}}'
+    pod_without_class = (
+        b'{"metadata":{"name":"p"},"spec":{"runtimeClassName":"none","containers":[{"name":"c","image":"i"}]}}'
+    )
     pods = "/api/v1/namespaces/default/pods"
-    assert create(Server(), pods, missing).status == 403
-    assert create(Server(disable_plugins=["RuntimeClass"]), pods, missing).status == 201
+    assert create(Server(), pods, pod_without_class).status == 403
+    assert create(Server(disable_plugins=["RuntimeClass"]), pods, pod_without_class).status == 201
 
 
 def test_unknown_plugin_name_is_an_error():

@@ -76,9 +76,9 @@ async def test_a_static_token_is_not_valid_for_another_audience(api):
 
     token_review = await reviewed()
     assert token_review["authenticated"]
-    (own,) = token_review["audiences"]
+    (own_audience,) = token_review["audiences"]
     assert await reviewed("elsewhere") == {"user": {}, "error": "invalid bearer token"}
-    assert await reviewed("elsewhere", own) == token_review
+    assert await reviewed("elsewhere", own_audience) == token_review
 
 
 @pytest.mark.parametrize("authorization", ["AlwaysAllow", "RBAC"])
@@ -220,8 +220,8 @@ async def test_a_client_certificate_authenticates_its_holder(tmp_path):
     async with aiohttp.ClientSession() as session:
         async with session.post(listening.url + ME, json={}, ssl=context) as response:
             user_info = (await response.json())["status"]["userInfo"]
-        plain = ssl.create_default_context(cadata=listening.ca.decode())
-        async with session.get(listening.url + "/version", ssl=plain) as response:
+        plain_context = ssl.create_default_context(cadata=listening.ca.decode())
+        async with session.get(listening.url + "/version", ssl=plain_context) as response:
             assert response.status == 200  # a certificate is optional
     await listening.close()
     assert user_info == {"username": "jane", "groups": ["dev", "ops", "system:authenticated"]}

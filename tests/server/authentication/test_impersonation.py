@@ -64,9 +64,9 @@ async def service_account(api, monkeypatch):
 
         monkeypatch.setattr(api.server, "authorizer", rbac.RBAC(api.server.store))
         bootstrap.install_default_roles(api.server)
-    admin, place = api.transport(), f"namespaces/{api.namespace}"
-    await ask(admin, "POST", f"/api/v1/{place}/serviceaccounts", {"metadata": {"name": "asker"}})
-    _, issued = await ask(admin, "POST", f"/api/v1/{place}/serviceaccounts/asker/token", {"spec": {}})
+    admin, namespace_path = api.transport(), f"namespaces/{api.namespace}"
+    await ask(admin, "POST", f"/api/v1/{namespace_path}/serviceaccounts", {"metadata": {"name": "asker"}})
+    _, issued = await ask(admin, "POST", f"/api/v1/{namespace_path}/serviceaccounts/asker/token", {"spec": {}})
     token = issued["status"]["token"]
     if api.name == "embedded":
         transport = api.server.transport(token)
@@ -75,11 +75,11 @@ async def service_account(api, monkeypatch):
 
     async def allow(rules):
         name = f"asker-{api.namespace}"
-        named = {"metadata": {"name": name}}
+        metadata_body = {"metadata": {"name": name}}
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
         subjects = [{"kind": "ServiceAccount", "name": "asker", "namespace": api.namespace}]
-        await ask(admin, "POST", f"{RBAC}/clusterroles", {**named, "rules": rules})
-        bound = {**named, "roleRef": reference, "subjects": subjects}
+        await ask(admin, "POST", f"{RBAC}/clusterroles", {**metadata_body, "rules": rules})
+        bound = {**metadata_body, "roleRef": reference, "subjects": subjects}
         await ask(admin, "POST", f"{RBAC}/clusterrolebindings", bound)
         me = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
         for _ in range(100):

@@ -49,14 +49,16 @@ class Actor:
     async def grant(self, *rules, role="r", is_cluster_wide=False):
         """Create a role and a binding for the user, and wait until the authorizer uses them."""
         metadata = {"name": f"{role}-{self.name}"}
-        place = "" if is_cluster_wide else "/NS"
+        namespace_path = "" if is_cluster_wide else "/NS"
         kind = "ClusterRole" if is_cluster_wide else "Role"
         subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": self.name}]
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": metadata["name"]}
         role = {"metadata": metadata, "rules": list(rules)}
         bound = {"metadata": metadata, "roleRef": reference, "subjects": subjects}
-        assert (await self.ask("POST", f"{RBAC}{place}/{kind.lower()}s", role, is_admin=True))[0] == 201
-        assert (await self.ask("POST", f"{RBAC}{place}/{kind.lower()}bindings", bound, is_admin=True))[0] == 201
+        assert (await self.ask("POST", f"{RBAC}{namespace_path}/{kind.lower()}s", role, is_admin=True))[0] == 201
+        assert (await self.ask("POST", f"{RBAC}{namespace_path}/{kind.lower()}bindings", bound, is_admin=True))[
+            0
+        ] == 201
         if rules:
             await self._known(rules[0], is_cluster_wide)
 
@@ -327,18 +329,18 @@ async def test_the_error_for_an_unknown_authorization_mode_names_the_valid_ones(
         ("ServiceAccount", "rbac.authorization.k8s.io", ""),
     ],
 )
-@pytest.mark.parametrize("place", ["clusterrolebindings", "NS/rolebindings"])
-async def test_a_subject_with_a_wrong_api_group_is_rejected(api, place, kind, group, only):
+@pytest.mark.parametrize("role_scope", ["clusterrolebindings", "NS/rolebindings"])
+async def test_a_subject_with_a_wrong_api_group_is_rejected(api, role_scope, kind, group, only):
     subject = {"kind": kind, "name": "a", "apiGroup": group}
     if kind == "ServiceAccount":
         subject["namespace"] = "default"
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
     bound = {"metadata": {"name": "b"}, "roleRef": reference, "subjects": [subject]}
-    code, rejection = await Actor(api, "a").ask("POST", f"{RBAC}/{place}", bound, is_admin=True, dryRun="All")
+    code, rejection = await Actor(api, "a").ask("POST", f"{RBAC}/{role_scope}", bound, is_admin=True, dryRun="All")
     assert code == 422, rejection
     message = f'Unsupported value: "{group}": supported values: "{only}"'
     assert rejection["details"]["causes"] == [
         {"reason": "FieldValueNotSupported", "message": message, "field": "subjects[0].apiGroup"}
     ]
     subject["apiGroup"] = only
-    assert (await Actor(api, "a").ask("POST", f"{RBAC}/{place}", bound, is_admin=True, dryRun="All"))[0] == 201
+    assert (await Actor(api, "a").ask("POST", f"{RBAC}/{role_scope}", bound, is_admin=True, dryRun="All"))[0] == 201

@@ -209,8 +209,11 @@ async def test_a_lagging_replica_serves_reads_that_may_be_stale():
     old, new = created["metadata"]["resourceVersion"], new["metadata"]["resourceVersion"]
     assert (await faulty_server.send("GET", "a", resourceVersion="0"))[1]["metadata"]["resourceVersion"] == old
     assert (await faulty_server.send("GET", "b", resourceVersion="0"))[0] == 404
-    stale = (await faulty_server.send("GET", resourceVersion="0"))[1]
-    assert (stale["metadata"]["resourceVersion"], [item["metadata"]["name"] for item in stale["items"]]) == (old, ["a"])
+    stale_list = (await faulty_server.send("GET", resourceVersion="0"))[1]
+    assert (stale_list["metadata"]["resourceVersion"], [item["metadata"]["name"] for item in stale_list["items"]]) == (
+        old,
+        ["a"],
+    )
     fresh = (await faulty_server.send("GET", "a"))[1]["metadata"]["resourceVersion"]
     assert fresh == new, "a read that asks for no version is never stale"
     assert len((await faulty_server.send("GET"))[1]["items"]) == 2

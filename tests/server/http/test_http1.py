@@ -67,42 +67,42 @@ def test_requests_are_parsed_however_the_bytes_are_split(cuts):
 def test_an_ambiguous_or_malformed_head_is_rejected(request_head, status):
     parser = http1.RequestParser()
     parser.feed(request_head + b"\r\n\r\n")
-    with pytest.raises(http1.RejectedRequest) as rejected:
+    with pytest.raises(http1.RejectedRequest) as rejection:
         parser.next()
-    assert rejected.value.status == status
+    assert rejection.value.status == status
 
 
 @pytest.mark.parametrize("chunk", [b"x\r\n", b"-1\r\n", b" 3\r\nabc\r\n", b"3\r\nabcd\r\n", b"1" * 17 + b"\r\n"])
 def test_a_malformed_chunk_is_rejected(chunk):
     parser = http1.RequestParser()
     parser.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)
-    with pytest.raises(http1.RejectedRequest) as rejected:
+    with pytest.raises(http1.RejectedRequest) as rejection:
         parser.next()
-    assert rejected.value.status == 400
+    assert rejection.value.status == 400
 
 
 def test_the_size_of_heads_bodies_and_trailers_is_bounded():
     endless = http1.RequestParser()
     endless.feed(b"GET / HTTP/1.1\r\nA: " + b"a" * http1.MAX_HEAD)
-    with pytest.raises(http1.RejectedRequest) as rejected:
+    with pytest.raises(http1.RejectedRequest) as rejection:
         endless.next()
-    assert rejected.value.status == 431
+    assert rejection.value.status == 431
     chunked = http1.RequestParser()
     chunked.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
     for _ in range(MAX_BODY // 0x1000):
         chunked.feed(b"1000\r\n" + b"a" * 0x1000 + b"\r\n")
         assert chunked.next() is None
     chunked.feed(b"1\r\na")
-    with pytest.raises(http1.RejectedRequest) as rejected:
+    with pytest.raises(http1.RejectedRequest) as rejection:
         chunked.next()
-    assert rejected.value.status == 413
+    assert rejection.value.status == 413
     framed = http1.RequestParser()
     framed.feed(b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nTrailer: ")
-    with pytest.raises(http1.RejectedRequest) as rejected:  # noqa: PT012 (the last of many pieces raises)
+    with pytest.raises(http1.RejectedRequest) as rejection:  # noqa: PT012 (the last of many pieces raises)
         for _ in range(http1.MAX_HEAD // 0x10000 + 2):
             framed.feed(b"a" * 0x10000)
             framed.next()
-    assert rejected.value.status == 431
+    assert rejection.value.status == 431
 
 
 def test_malformed_pairs_of_a_query_are_ignored():

@@ -20,10 +20,10 @@ def test_apply_owns_exactly_the_leaves_of_its_configuration(configmap):
 
 def test_repeated_apply_changes_neither_object_nor_time(configmap):
     configmap.apply("m1", data={"k": "1"})
-    live, managed = configmap.live, configmap.managed
+    live, managed_fields = configmap.live, configmap.managed
     result = configmap.apply("m1", data={"k": "1"}, now=LATER)
     assert result.object is live
-    assert result.managed == managed
+    assert result.managed == managed_fields
 
 
 def test_apply_of_another_value_raises_a_conflict_with_the_owner(configmap):

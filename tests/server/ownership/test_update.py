@@ -162,10 +162,10 @@ def test_reset_fields_at_another_version_are_lost_unless_all_versions_reset(all_
     node = root(status=Node("object", fields={"a": text()}))
     versions = Kind(v1=node, v2=node)
     old = {"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "a", "uid": "u"}, "status": {"a": "1"}}
-    managed = ownership.decode([entry({"f:status": {".": {}, "f:a": {}}}, apiVersion="v2")])
+    managed_fields = ownership.decode([entry({"f:status": {".": {}, "f:a": {}}}, apiVersion="v2")])
     reset = ownership.decode([entry({"f:status": {}})])[0].fields
     write = FieldWrite("m1", "v1", versions, NOW, reset_fields=reset, resets_all_versions=all_versions)
-    after = ownership.update(old, managed, {**old, "status": {"a": "2"}}, write)
+    after = ownership.update(old, managed_fields, {**old, "status": {"a": "2"}}, write)
     assert [(item["manager"], item["fieldsV1"]) for item in ownership.encode(after)] == [("m", remaining)]
 
 
@@ -191,7 +191,7 @@ SAMPLES = [
 def test_comparison_with_the_empty_object_equals_the_general_comparison(api_version, kind, sample):
     group, _, version = api_version.rpartition("/")
     node = builtin.schema_of_kind(group, version, kind)
-    named = {"apiVersion": api_version, "kind": kind}
-    empty, new = codec.decode(node, named).object, codec.decode(node, {**named, **sample}).object
+    type_meta = {"apiVersion": api_version, "kind": kind}
+    empty, new = codec.decode(node, type_meta).object, codec.decode(node, {**type_meta, **sample}).object
     changes = compare(merge_schema_of(node), empty, new)
     assert compare_with_empty(merge_schema_of(node), empty, new) == union_of_roots(changes.added, changes.modified)

@@ -113,13 +113,13 @@ async def test_error_shows_unchanged_fields_in_the_order_of_the_go_type(deployme
     assert positions == sorted(positions)
 
 
-@pytest.mark.parametrize("missing", ["", None])
-async def test_body_without_version_and_kind_uses_those_of_the_path(deployments, missing):
+@pytest.mark.parametrize("missing_field", ["", None])
+async def test_body_without_version_and_kind_uses_those_of_the_path(deployments, missing_field):
     status, live = await deployments("GET", "/a", "application/json", None)
     assert status == 200
     for _ in range(2):  # An object stored without a version used to break the next write.
         status, answer = await deployments(
-            "PUT", "/a", "application/json", {**live, "apiVersion": missing, "kind": missing}
+            "PUT", "/a", "application/json", {**live, "apiVersion": missing_field, "kind": missing_field}
         )
         assert (status, answer["apiVersion"], answer["kind"]) == (200, "apps/v1", "Deployment")
 

@@ -118,8 +118,8 @@ def test_definition_without_versions_is_rejected(versions, shown_versions):
 
 def test_group_is_immutable():
     old = definition()
-    moved = {**old, "spec": {**old["spec"], "group": "h.example.com"}}
-    assert errors(moved, old) == ['spec.group: Invalid value: "h.example.com": field is immutable']
+    moved_definition = {**old, "spec": {**old["spec"], "group": "h.example.com"}}
+    assert errors(moved_definition, old) == ['spec.group: Invalid value: "h.example.com": field is immutable']
 
 
 @pytest.mark.parametrize(

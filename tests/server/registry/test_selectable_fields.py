@@ -49,8 +49,8 @@ def test_selectable_fields_are_unique_and_at_most_eight():
     assert errors({"selectableFields": [{"jsonPath": ".spec.a"}] * 2}, a=STRING) == [
         'spec.selectableFields[1].jsonPath: Duplicate value: ".spec.a"'
     ]
-    many = {f"a{i}": STRING for i in range(9)}
-    assert errors({"selectableFields": [{"jsonPath": f".spec.{name}"} for name in many]}, **many) == [
+    nine_fields = {f"a{i}": STRING for i in range(9)}
+    assert errors({"selectableFields": [{"jsonPath": f".spec.{name}"} for name in nine_fields]}, **nine_fields) == [
         "spec.selectableFields: Too many: 9: must have at most 8 items"
     ]
 

@@ -37,8 +37,11 @@ def remove_v1(server):
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget"}
     versions = [version("v1", is_storage=True), version("v2")]
     spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions}
-    named = {"kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"}}
-    assert send(server, "POST", DEFINITION, {"apiVersion": "apiextensions.k8s.io/v1", **named, "spec": spec})[0] == 201
+    definition = {"kind": "CustomResourceDefinition", "metadata": {"name": "widgets.example.com"}}
+    assert (
+        send(server, "POST", DEFINITION, {"apiVersion": "apiextensions.k8s.io/v1", **definition, "spec": spec})[0]
+        == 201
+    )
     old = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "old"}}
     assert send(server, "POST", NEW.replace("v2", "v1"), old)[0] == 201
     define(server, version("v1", is_served=False), version("v2", is_storage=True))

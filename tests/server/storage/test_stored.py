@@ -49,11 +49,11 @@ def test_undecoded_object_keeps_only_its_json():
 
 def test_only_recently_used_objects_stay_decoded():
     recent = RecentlyUsed(limit=3)
-    many = [Stored({"i": i}, i) for i in range(10)]
-    for stored in many:
+    stored_objects = [Stored({"i": i}, i) for i in range(10)]
+    for stored in stored_objects:
         recent.add(stored)
-    assert many[0].object == {"i": 0}
-    assert [stored.version for stored in many if stored._object is not None] == [0, 8, 9]
+    assert stored_objects[0].object == {"i": 0}
+    assert [stored.version for stored in stored_objects if stored._object is not None] == [0, 8, 9]
 
 
 def test_responses_do_not_depend_on_the_number_of_decoded_objects(monkeypatch):

@@ -164,10 +164,12 @@ def test_a_table_has_the_columns_of_its_kind(path, obj, cells):
     assert row["cells"][1:-1] == cells
 
 
-@pytest.mark.parametrize("named", [{}, {"kind": "ConfigMap", "apiVersion": "v1"}, {"kind": "ConfigMap"}], ids=str)
-def test_list_items_omit_api_version_and_kind(named):
+@pytest.mark.parametrize(
+    "has_type_meta", [{}, {"kind": "ConfigMap", "apiVersion": "v1"}, {"kind": "ConfigMap"}], ids=str
+)
+def test_list_items_omit_api_version_and_kind(has_type_meta):
     server = Server()
-    for obj in ({"metadata": {"name": "a"}, **named}, {**named, "metadata": {"name": "b"}}):
+    for obj in ({"metadata": {"name": "a"}, **has_type_meta}, {**has_type_meta, "metadata": {"name": "b"}}):
         assert send(server, "POST", MAPS, obj)[0] == 201
     items = send(server, "GET", MAPS)[1]["items"]
     assert [sorted(item) for item in items] == [["metadata"]] * 2

@@ -65,6 +65,12 @@ async def test_aggregated_discovery_sets_response_groups_of_subresources_only(ap
     (deployments,) = (
         resource for resource in apps["versions"][0]["resources"] if resource["resource"] == "deployments"
     )
-    below = {resource["subresource"]: resource["responseKind"] for resource in deployments["subresources"]}
-    assert deployments["responseKind"] == below["status"] == {"group": "", "version": "", "kind": "Deployment"}
-    assert below["scale"] == {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+    kind_by_subresource = {
+        resource["subresource"]: resource["responseKind"] for resource in deployments["subresources"]
+    }
+    assert (
+        deployments["responseKind"]
+        == kind_by_subresource["status"]
+        == {"group": "", "version": "", "kind": "Deployment"}
+    )
+    assert kind_by_subresource["scale"] == {"group": "autoscaling", "version": "v1", "kind": "Scale"}

@@ -30,8 +30,8 @@ async def read_all(stream):
 def test_a_watch_resumes_from_any_version_in_history_without_gap_or_repeat():
     async def main():
         transport = Server(virtual.world()).transport()
-        written = [await put(transport, "a", v=str(i)) for i in range(20)]
-        versions = [m["metadata"]["resourceVersion"] for m in written]
+        written_versions = [await put(transport, "a", v=str(i)) for i in range(20)]
+        versions = [m["metadata"]["resourceVersion"] for m in written_versions]
         for at in range(20):
             query = {"watch": "1", "resourceVersion": versions[at], "timeoutSeconds": "1"}
             events = await read_all(await transport.stream(HttpRequest("GET", MAPS, query=query)))

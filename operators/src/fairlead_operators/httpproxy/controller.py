@@ -126,8 +126,8 @@ def report(proxy: fl.Object, gateway: fl.Object, policies: list[fl.Object], ctx:
 
 def _describe_wait(proxy: fl.Object, gateway: fl.Object, policies: list[fl.Object], ctx: fl.Context) -> str:
     names = connectors_of(proxy)
-    if missing := [name for name in names if ctx.get(Connector, name) is None]:
-        return f"Connector {', '.join(missing)} does not exist: create it, or remove it from the rule"
+    if missing_names := [name for name in names if ctx.get(Connector, name) is None]:
+        return f"Connector {', '.join(missing_names)} does not exist: create it, or remove it from the rule"
     if not is_https_listener_ready(gateway):
         return "Waiting for the gateway controller"
     if not policies:

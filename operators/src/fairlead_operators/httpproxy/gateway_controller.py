@@ -44,8 +44,10 @@ def running(
 
     async def reconcile(key: Key, ctx: ClassicContext) -> None:
         gateway = ctx.get(Gateway, key)
-        served = {item.get("hostname") for item in gateway.spec["listeners"]} if gateway is not None else set()
-        for hostname in [name for name, owner in claims.items() if owner == key and name not in served]:
+        served_hostnames = (
+            {item.get("hostname") for item in gateway.spec["listeners"]} if gateway is not None else set()
+        )
+        for hostname in [name for name, owner in claims.items() if owner == key and name not in served_hostnames]:
             del claims[hostname]
         if gateway is None:
             return
@@ -55,7 +57,7 @@ def running(
             return
         gateway = await write(gateway, ctx)
         routes = [route for route in referring_to(gateway, HTTPRoute, _parents, ctx) if not route.deleting]
-        in_use = {name for name in served & allowed if claims.setdefault(name, key) != key}
+        in_use = {name for name in served_hostnames & allowed if claims.setdefault(name, key) != key}
         await _report(gateway, len(routes), ctx, allowed, in_use)
         for route in routes:
             await _adopt(route, ctx, mode)
@@ -100,9 +102,9 @@ async def _update(gateway: fl.Object, ctx: ClassicContext) -> fl.Object:
         {**listener, "hostname": canonical_hostname(gateway)} if listener["name"] in DEFAULTS else listener
         for listener in gateway.spec["listeners"]
     ]
-    changed = with_finalizer(gateway, FINALIZER)
-    changed = fl.Object({**changed, "spec": {**changed.spec, "listeners": listeners}})
-    return gateway if changed == gateway else await ctx.replace_and_cache(changed)
+    changed_object = with_finalizer(gateway, FINALIZER)
+    changed_object = fl.Object({**changed_object, "spec": {**changed_object.spec, "listeners": listeners}})
+    return gateway if changed_object == gateway else await ctx.replace_and_cache(changed_object)
 
 
 async def _apply(gateway: fl.Object, ctx: ClassicContext) -> fl.Object:
@@ -119,11 +121,11 @@ async def _apply(gateway: fl.Object, ctx: ClassicContext) -> fl.Object:
 
 
 async def _adopt(child: fl.Object, ctx: ClassicContext, mode: Mode) -> None:
-    changed = with_finalizer(child, CHILD_FINALIZER)
-    if changed == child:
+    changed_object = with_finalizer(child, CHILD_FINALIZER)
+    if changed_object == child:
         return
     if mode == "update":
-        await ctx.replace_and_cache(changed)
+        await ctx.replace_and_cache(changed_object)
         return
     payload = fl.Object({"apiVersion": child.api_version, "kind": child.kind})
     payload["metadata"] = {

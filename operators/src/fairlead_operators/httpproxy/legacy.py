@@ -165,18 +165,18 @@ def _mutation(kind: fl.Kind, desired: fl.Object, owner: fl.Object) -> Mutate:
         controller = controller_of(live)
         if controller and controller["uid"] != owner.uid and kind is not HTTPRouteFilter:
             raise AlreadyExists({"reason": "AlreadyExists", "message": "controlled by another", "code": 409})
-        changed = owned_by(live, owner)
+        changed_object = owned_by(live, owner)
         for field_name in ("spec", "addressType", "endpoints", "ports"):
             if field_name in desired:
-                changed = fl.Object({**changed, field_name: desired[field_name]})
+                changed_object = fl.Object({**changed_object, field_name: desired[field_name]})
         if desired.annotations:
-            changed = with_metadata(changed, annotations={**live.annotations, **desired.annotations})
+            changed_object = with_metadata(changed_object, annotations={**live.annotations, **desired.annotations})
         if kind is Gateway and live is not desired:
             # Copy the two default listeners from the cache, so that the assigned hostname survives.
             default = {item["name"]: item for item in live.spec["listeners"] if item["name"].startswith("default-")}
             listeners = [default.get(item["name"], item) for item in desired.spec["listeners"]]
-            changed = fl.Object({**changed, "spec": {**desired.spec, "listeners": listeners}})
-        return changed
+            changed_object = fl.Object({**changed_object, "spec": {**desired.spec, "listeners": listeners}})
+        return changed_object
 
     return mutate
 
@@ -198,9 +198,9 @@ async def _write_status(
             "observedGeneration": proxy.generation,
             "lastTransitionTime": since,
         }
-    changed = {**proxy.status, **fields, "conditions": list(old_conditions.values())}
-    if changed != proxy.status:
-        await ctx.client.replace(fl.Object({**proxy, "status": changed}), subresource="status")
+    changed_status = {**proxy.status, **fields, "conditions": list(old_conditions.values())}
+    if changed_status != proxy.status:
+        await ctx.client.replace(fl.Object({**proxy, "status": changed_status}), subresource="status")
 
 
 def _proxies_of(connector: fl.Object, ctx: ClassicContext) -> Iterable[Key]:

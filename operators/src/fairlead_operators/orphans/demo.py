@@ -161,8 +161,14 @@ async def play(run: DemoRun, variant: Variant, scale: int) -> None:
             new = op.running(run.transport("operator"), world, clusters=clusters, resources=settings)
             await stack.enter_async_context(new)
         else:
-            down, up, recorder = run.client("operator"), run.client("operator", upstream), run.reconcile_recorder()
-            old = legacy.running(down, up, world, scenario.cluster, age=run.grace_period, on_reconcile=recorder)
+            downstream_client, upstream_client, recorder = (
+                run.client("operator"),
+                run.client("operator", upstream),
+                run.reconcile_recorder(),
+            )
+            old = legacy.running(
+                downstream_client, upstream_client, world, scenario.cluster, age=run.grace_period, on_reconcile=recorder
+            )
             await stack.enter_async_context(old)
         detach = gateway_cleanup.clean_up_by_spec if variant == "new" else gateway_cleanup.clean_up_by_status
         await scenario.delete_gateways(world, detach)

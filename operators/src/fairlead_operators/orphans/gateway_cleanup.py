@@ -28,36 +28,38 @@ def copy_of(route: fl.Object, cluster: str, namespace: str, prefix: str = "clust
     return HTTPRoute(route.name, namespace, labels=labels, spec=route.spec)
 
 
-async def clean_up_by_status(down: Client, world: fl.World, cluster: str, gateway: fl.Object) -> None:
+async def clean_up_by_status(downstream_client: Client, world: fl.World, cluster: str, gateway: fl.Object) -> None:
     """Delete the copies whose status.parents names no other Gateway, as the original did.
 
     The data plane writes status.parents late and never removes old entries. So a new route without status is deleted
     although it has another parent, and a route with an outdated entry is never deleted.
     """
-    for route in await _copies(down, cluster, gateway):
+    for route in await _copies(downstream_client, cluster, gateway):
         parents = route.status.get("parents") or ()
         if all(parent["parentRef"]["name"] == gateway.name for parent in parents):
             with suppress(NotFound):
-                await down.delete(HTTPRoute, route.name, route.namespace)
+                await downstream_client.delete(HTTPRoute, route.name, route.namespace)
 
 
-async def clean_up_by_spec(down: Client, world: fl.World, cluster: str, gateway: fl.Object) -> None:
+async def clean_up_by_spec(downstream_client: Client, world: fl.World, cluster: str, gateway: fl.Object) -> None:
     """Delete the copies whose spec.parentRefs, which the user wrote, name no other Gateway. Skip changed copies."""
-    writer = Writer(down, world, "gateway-controller")
-    for route in await _copies(down, cluster, gateway):
+    writer = Writer(downstream_client, world, "gateway-controller")
+    for route in await _copies(downstream_client, cluster, gateway):
         references = route.spec.get("parentRefs") or []
         other_references = [reference for reference in references if not _is_reference_to(reference, route, gateway)]
         if len(other_references) == len(references):
             continue
         if other_references:
-            await down.replace(fl.Object({**route, "spec": {**route.spec, "parentRefs": other_references}}))
+            await downstream_client.replace(
+                fl.Object({**route, "spec": {**route.spec, "parentRefs": other_references}})
+            )
         else:
             await delete(writer, HTTPRoute, route, unchanged=True)
 
 
-async def _copies(down: Client, cluster: str, gateway: fl.Object) -> list[fl.Object]:
+async def _copies(downstream_client: Client, cluster: str, gateway: fl.Object) -> list[fl.Object]:
     selector = f"{LABELS}cluster-name=cluster-{cluster}"
-    routes = (await down.list(HTTPRoute, labels=selector)).items
+    routes = (await downstream_client.list(HTTPRoute, labels=selector)).items
     return [route for route in routes if route.labels.get(f"{LABELS}namespace") == gateway.namespace]
 
 

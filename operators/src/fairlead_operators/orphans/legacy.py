@@ -24,16 +24,19 @@ Identity = tuple[str, str, str]  # cluster, namespace, name
 
 @asynccontextmanager
 async def running(
-    down: Client,
-    up: Client,
+    downstream_client: Client,
+    upstream_client: Client,
     world: fl.World,
     cluster: str,
     *,
     age: float = AGE,
     on_reconcile: Callable[[str, bool], None] = lambda name, failed: None,
 ) -> AsyncIterator[ClassicContext]:
-    """Run the collector on the downstream copies until the block ends. `up` is the only upstream cluster."""
-    async with Cache(up, world) as upstream:
+    """Run the collector on the downstream copies until the block ends.
+
+    `upstream_client` is the client of the only upstream cluster.
+    """
+    async with Cache(upstream_client, world) as upstream:
         gateways, routes = upstream.watch(Gateway), upstream.watch(HTTPRoute)
         for watched in (gateways, routes):
             await watched.wait_for_sync()
@@ -52,7 +55,7 @@ async def running(
                     return remaining  # the rest of the list waits, too
                 if not has_parent(route, origin[1]):
                     with suppress(NotFound):
-                        await down.delete(HTTPRoute, route.name, route.namespace)
+                        await downstream_client.delete(HTTPRoute, route.name, route.namespace)
             return None
 
         def has_parent(route: fl.Object, namespace: str) -> bool:
@@ -67,7 +70,7 @@ async def running(
             return False
 
         async with classic_controller.running(
-            down, world, reconcile, primary=HTTPRoute, on_reconcile=on_reconcile
+            downstream_client, world, reconcile, primary=HTTPRoute, on_reconcile=on_reconcile
         ) as ctx:
 
             def enqueue_copies(change: Change) -> None:

@@ -166,8 +166,8 @@ class PulsarState:
 
     def _components_reading(self, topic: str) -> list[Any]:
         """Return the configurations of the functions and sinks that read a topic."""
-        short = topic.partition("/")[2]
-        names = {short, f"persistent://{short}"}
+        topic_name = topic.partition("/")[2]
+        names = {topic_name, f"persistent://{topic_name}"}
         return [config for config in self.components.values() if names & {*(config.get("inputs") or ())}]
 
     def _partitions(self, request: Request) -> Any:

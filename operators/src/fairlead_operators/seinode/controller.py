@@ -152,13 +152,13 @@ async def seinodedeployment(deployment: fl.Object, ctx: fl.Context) -> None:
     ctx.status(phase="Ready", nodes=[node.name for node in nodes], readyReplicas=len(ready_names))
 
 
-async def prune_nodes(deployment: fl.Object, keep: set[str], ctx: fl.Context) -> None:
-    """Delete the nodes of a deployment that are not in `keep`, including retained nodes without an owner reference.
+async def prune_nodes(deployment: fl.Object, kept_names: set[str], ctx: fl.Context) -> None:
+    """Delete the nodes of a deployment that are not in `kept_names`, including retained nodes without an owner.
 
     Nodes that an earlier deployment with this name retained have another uid in their label, and stay.
     """
     for node in ctx.list(SeiNode, labels=f"{DEPLOYMENT_UID}={deployment.uid}"):
-        if node.name not in keep and not node.deleting:
+        if node.name not in kept_names and not node.deleting:
             await ctx.delete(node)
 
 

@@ -43,8 +43,8 @@ def difference(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     patch: dict[str, Any] = {key: None for key in old if key not in new}
     for key, value in new.items():
         if isinstance(value, dict) and isinstance(old.get(key), dict):
-            if below := difference(old[key], value):
-                patch[key] = below
+            if inner_difference := difference(old[key], value):
+                patch[key] = inner_difference
         elif key not in old or old[key] != value:
             patch[key] = value
     return patch

@@ -70,9 +70,9 @@ class FieldSet:
         """Return the paths of this set that are `path` itself or below `path`."""
         return FieldSet(tries.restrict_to(self.trie, path))
 
-    def filter(self, keep: Callable[[Path], bool]) -> "FieldSet":
+    def filter(self, is_kept: Callable[[Path], bool]) -> "FieldSet":
         """Return the paths of this set for which `keep(path)` is true."""
-        return FieldSet.of(*[path for path in self if keep(path)])
+        return FieldSet.of(*[path for path in self if is_kept(path)])
 
     def __le__(self, other: "FieldSet") -> bool:
         return tries.is_superset_of_root(other.trie, self.trie)

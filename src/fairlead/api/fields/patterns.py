@@ -38,13 +38,13 @@ def parse_pattern(text: str) -> Path:
     return tuple(parts)
 
 
-def select_fields(owned: FieldSet, pattern: Path) -> FieldSet:
-    """Return the paths of `owned` that match `pattern`, and all paths of `owned` below them.
+def select_fields(owned_fields: FieldSet, pattern: Path) -> FieldSet:
+    """Return the paths of `owned_fields` that match `pattern`, and all paths of `owned_fields` below them.
 
     A pattern that ends with a key field of a keyed list (`ports[*].name`) also selects the paths of the list items, but
     not the other fields of the items.
     """
-    return owned.filter(lambda path: _matches(pattern, path))
+    return owned_fields.filter(lambda path: _matches(pattern, path))
 
 
 def _matches(pattern: Path, path: Path) -> bool:

@@ -39,17 +39,17 @@ def union_of_roots(a: Trie, b: Trie) -> Trie:
     """Return the union of two whole tries."""
     if len(a) < len(b):
         a, b = b, a
-    out: Trie | None = None
+    result: Trie | None = None
     for element, b_node in b.items():
         a_node = a.get(element)
         if a_node is None:
             merged_node = b_node
         elif a_node is b_node or (merged_node := union(a_node, b_node)) is a_node:
             continue
-        if out is None:
-            out = dict(a)
-        out[element] = merged_node
-    return a if out is None else out
+        if result is None:
+            result = dict(a)
+        result[element] = merged_node
+    return a if result is None else result
 
 
 def intersection(a: Trie, b: Trie) -> Trie | None:
@@ -60,24 +60,24 @@ def intersection(a: Trie, b: Trie) -> Trie | None:
         return LEAF if not b or "." in b else None
     if not b:
         return LEAF if "." in a else None
-    out = intersection_of_roots(a, b)
-    if not out:
+    result = intersection_of_roots(a, b)
+    if not result:
         return None
-    return LEAF if len(out) == 1 and "." in out else out
+    return LEAF if len(result) == 1 and "." in result else result
 
 
 def intersection_of_roots(a: Trie, b: Trie) -> Trie:
     """Return the intersection of two whole tries."""
     if len(b) < len(a):
         a, b = b, a
-    out: Trie = {}
+    result: Trie = {}
     for element, a_node in a.items():
         b_node = b.get(element)
         if b_node is not None:
             common_node = intersection(a_node, b_node)
             if common_node is not None:
-                out[element] = common_node
-    return out
+                result[element] = common_node
+    return result
 
 
 def difference(a: Trie, b: Trie) -> Trie | None:
@@ -90,15 +90,15 @@ def difference(a: Trie, b: Trie) -> Trie | None:
         if "." not in a:
             return a
         return {element: node for element, node in a.items() if element != "."}
-    out = difference_of_roots(a, b)
-    if not out:
+    result = difference_of_roots(a, b)
+    if not result:
         return None
-    return LEAF if len(out) == 1 and "." in out else out
+    return LEAF if len(result) == 1 and "." in result else result
 
 
 def difference_of_roots(a: Trie, b: Trie) -> Trie:
     """Return the paths of `a` that are not in `b`, for two whole tries. Paths below a path in `b` stay."""
-    out: Trie | None = None
+    result: Trie | None = None
     small, large = (b, a) if len(b) < len(a) else (a, b)
     for element in small:
         if element not in large:
@@ -107,18 +107,18 @@ def difference_of_roots(a: Trie, b: Trie) -> Trie:
         remaining = difference(a_node, b[element])
         if remaining is a_node:
             continue
-        if out is None:
-            out = dict(a)
+        if result is None:
+            result = dict(a)
         if remaining is None:
-            del out[element]
+            del result[element]
         else:
-            out[element] = remaining
-    return a if out is None else out
+            result[element] = remaining
+    return a if result is None else result
 
 
 def recursive_difference(a: Trie, b: Trie) -> Trie:
     """Return the paths of `a` that are neither in `b` nor below a path of `b`."""
-    out: Trie | None = None
+    result: Trie | None = None
     for element, b_node in b.items():
         a_node = a.get(element)
         if a_node is None or element == ".":
@@ -127,13 +127,13 @@ def recursive_difference(a: Trie, b: Trie) -> Trie:
         remaining = LEAF if is_member else recursive_difference(a_node, b_node)
         if not is_member and remaining is a_node:
             continue
-        if out is None:
-            out = dict(a)
+        if result is None:
+            result = dict(a)
         if not remaining:
-            del out[element]
+            del result[element]
         else:
-            out[element] = LEAF if len(remaining) == 1 and "." in remaining else remaining
-    return a if out is None else out
+            result[element] = LEAF if len(remaining) == 1 and "." in remaining else remaining
+    return a if result is None else result
 
 
 def leaves(a: Trie) -> Trie:
@@ -227,10 +227,10 @@ def _decode(fields: Any) -> Trie:
     if len(fields) == 1 and "." in fields:
         return LEAF
     is_changed = False
-    out: Trie = {}
+    result: Trie = {}
     for element, child in fields.items():
         if element == ".":
-            out["."] = LEAF
+            result["."] = LEAF
             continue
         canonical = element if element[:2] == "f:" else canonicalize(element)
         if canonical is None:
@@ -238,19 +238,21 @@ def _decode(fields: Any) -> Trie:
             continue
         node = _decode(child) if type(child) is not dict or child else child
         is_changed = is_changed or node is not child or canonical != element
-        out[canonical] = union(out[canonical], node) if canonical in out else node
-    return out if is_changed else cast("Trie", fields)
+        result[canonical] = union(result[canonical], node) if canonical in result else node
+    return result if is_changed else cast("Trie", fields)
 
 
 def encode(a: Trie) -> Trie:
     """Return the trie as FieldsV1: in the order of an API server, with exact numbers."""
     if len(a) > 1:
         elements = sorted([element for element in a if element != "."], key=sort_key)
-        out: Trie = dict(DOT) if "." in a else {}
+        result: Trie = dict(DOT) if "." in a else {}
         for element in elements:
             node = a[element]
-            out[element if type(element) is str else _restore_exact_element(element)] = encode(node) if node else LEAF
-        return out
+            result[element if type(element) is str else _restore_exact_element(element)] = (
+                encode(node) if node else LEAF
+            )
+        return result
     return {
         element if type(element) is str else _restore_exact_element(element): encode(node) if node else LEAF
         for element, node in a.items()

@@ -60,8 +60,8 @@ class RBAC:
             for binding in self._get_bindings(plural).find(user, space):
                 try:
                     role_rules = self.get_role_rules(binding["roleRef"], space)
-                except RoleMissing as missing:
-                    problems.append(str(missing))
+                except RoleMissing as missing_role:
+                    problems.append(str(missing_role))
                     continue
                 yield from ((binding, rule) for rule in role_rules)
 

@@ -131,13 +131,13 @@ class CustomResourceDefinitions:
             return
         versions = obj["spec"]["versions"]
         storage = build_resource(obj, next(v for v in versions if v.get("storage")))
-        served = [
+        served_versions = [
             storage if version.get("storage") else build_resource(obj, version, storage)
             for version in versions
             if version.get("served")
         ]
         self._find_unreadable_instances(obj, group, plural)
-        self._server.registry.install(group, plural, served, storage)
+        self._server.registry.install(group, plural, served_versions, storage)
 
     def _find_unreadable_instances(self, obj: Object, group: str, plural: str) -> None:
         """Record the version of a stored instance that the CRD no longer has, because that instance cannot be read."""
@@ -195,12 +195,12 @@ class CustomResourceDefinitions:
     def _store_crd(self, live: Stored, obj: Object) -> Stored:
         resource = self._server.registry.find(GROUP, "v1", PLURAL)
         assert resource is not None
-        obj, managed = self._server.field_tracker.track_server_update(
+        obj, managed_fields = self._server.field_tracker.track_server_update(
             resource, live, obj, CONTROLLER, "status", self._now
         )
         stored = self._server.store.put(self._table, obj)
-        stored.derived["managed"] = managed
-        assert get_managed_fields(stored) is managed
+        stored.derived["managed"] = managed_fields
+        assert get_managed_fields(stored) is managed_fields
         return stored
 
     def _accept_names(self, obj: Object) -> tuple[Object, tuple[str, str] | None]:
@@ -230,15 +230,15 @@ class CustomResourceDefinitions:
             elif value:
                 accepted[key] = value
             if key == "singular":
-                short = requested.get("shortNames") or []
-                used = [n for n in short if n in names]
+                short_names = requested.get("shortNames") or []
+                used = [n for n in short_names if n in names]
                 if used:
                     messages = [f'"{n}" is already in use' for n in used]
                     message = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
                     name_conflict = ("ShortNamesConflict", message)
                 else:
                     accepted.pop("shortNames", None)
-                    accepted |= {"shortNames": short} if short else {}
+                    accepted |= {"shortNames": short_names} if short_names else {}
         accepted.pop("categories", None)
         if requested.get("categories"):
             accepted["categories"] = requested["categories"]

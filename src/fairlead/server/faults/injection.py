@@ -62,7 +62,7 @@ class FaultInjector:
         attributes = request_attributes(request)
         resource = self._server.registry.find(attributes.group, attributes.version, attributes.resource)
         agent = request.headers.get("user-agent", "")
-        cut: float | None = None
+        cut_after: float | None = None
         for fault in self._select_faults(attributes, resource, agent):
             if fault.delay is not None:
                 await asyncio.sleep(self._draw_seconds(fault.delay))
@@ -79,14 +79,14 @@ class FaultInjector:
                 )
             elif fault.cut is not None:
                 after = self._draw_seconds(fault.cut)
-                cut = after if cut is None else min(cut, after)
+                cut_after = after if cut_after is None else min(cut_after, after)
             elif fault.stale is not None:
                 request.replica = self._replicas[fault.stale]
         if request.replica is not None and attributes.verb != "watch":
             await _wait_for_version(request.replica, request.first("resourceVersion"))
         response = await self._server.handle_durably(request)
         if isinstance(response, StreamingResponse):
-            response.chunks = self._make_cuttable(response.chunks, cut)
+            response.chunks = self._make_cuttable(response.chunks, cut_after)
         return response
 
     def after_write(self) -> None:
@@ -149,8 +149,8 @@ class FaultInjector:
             return StreamingResponse(_yield_chunk(frame))
         return representations.error_response(request, error)
 
-    def _make_cuttable(self, chunks: AsyncIterator[bytes], cut: float | None) -> AsyncIterator[bytes]:
-        watch = _CuttableWatch(chunks, cut)
+    def _make_cuttable(self, chunks: AsyncIterator[bytes], cut_after: float | None) -> AsyncIterator[bytes]:
+        watch = _CuttableWatch(chunks, cut_after)
         self._watches.add(watch)
         return watch.read()
 

@@ -6,11 +6,11 @@ import binascii
 
 def canonicalize(text: str) -> str:
     """Return base64 text without line breaks. Raises ValueError with Go's message if the text is not base64."""
-    plain = text.replace("\n", "").replace("\r", "")
+    one_line = text.replace("\n", "").replace("\r", "")
     try:
-        if len(plain) % 4:
+        if len(one_line) % 4:
             raise ValueError
-        return base64.b64encode(base64.b64decode(plain, validate=True)).decode()
+        return base64.b64encode(base64.b64decode(one_line, validate=True)).decode()
     except (binascii.Error, ValueError):
         raise ValueError(f"illegal base64 data at input byte {_find_error_offset(text)}") from None
 

@@ -118,12 +118,12 @@ def normalize_numbers(value: Any) -> Any:
     if kind is float or (kind is int and not -(2**63) <= value < 2**63):
         return normalize_float(float(value))
     if kind is dict:
-        changed = {
+        changed_values = {
             key: new
             for key, inner in value.items()
             if type(inner) in _NUMERIC and (new := normalize_numbers(inner)) is not inner
         }
-        return {**value, **changed} if changed else value
+        return {**value, **changed_values} if changed_values else value
     if kind is list:
         items = [normalize_numbers(item) for item in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value

@@ -24,8 +24,8 @@ async def respond_durably(server: "Server", journal: DurableJournal, request: Re
         except WriteNotStored as error:
             if request.method in ("GET", "HEAD"):
                 continue
-            rejected = internal_error_message(f"the write could not be stored and was undone: {error}")
-            return representations.error_response(request, rejected)
+            rejection = internal_error_message(f"the write could not be stored and was undone: {error}")
+            return representations.error_response(request, rejection)
         if isinstance(response, StreamingResponse):
             response.chunks = _stream_durably(server, journal, response.chunks)
         return response

@@ -206,8 +206,8 @@ class Connection(asyncio.Protocol):
             return
         try:
             parsed = self._parser.next()
-        except http1.RejectedRequest as rejected:
-            self._reject(rejected.status)
+        except http1.RejectedRequest as rejection:
+            self._reject(rejection.status)
             return
         if parsed is None:
             if self._parser.expects_continue:

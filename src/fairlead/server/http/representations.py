@@ -40,10 +40,10 @@ class Representation:
         view = versions.view(self.resource, stored)
         if not self.resource.custom:
             return view.encoded
-        written: bytes | None = view.derived.get("written")
-        if written is None:
-            written = view.derived["written"] = encoding.write_go_numbers(view.object, view.encoded)
-        return written
+        cached_bytes: bytes | None = view.derived.get("written")
+        if cached_bytes is None:
+            cached_bytes = view.derived["written"] = encoding.write_go_numbers(view.object, view.encoded)
+        return cached_bytes
 
     def transform(self, obj: Object) -> Object:
         return obj

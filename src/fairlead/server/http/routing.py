@@ -191,8 +191,10 @@ def _check_segments(resource: Resource, target: Target, verb: str) -> None:
             f"invalid resource name {quote_go(target.namespace)}: [{segment_errors(target.namespace)}]"
         )
     if target.namespace in (".", ".."):
-        place = f"/{resource.group}/{resource.plural}" if resource.custom else f"/{resource.plural}"
-        raise unclassified(f"invalid key: {quote_go('/'.join(filter(None, [place, target.namespace, target.name])))}")
+        resource_path = f"/{resource.group}/{resource.plural}" if resource.custom else f"/{resource.plural}"
+        raise unclassified(
+            f"invalid key: {quote_go('/'.join(filter(None, [resource_path, target.namespace, target.name])))}"
+        )
 
 
 def segment_errors(name: str) -> str:

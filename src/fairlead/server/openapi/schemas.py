@@ -87,7 +87,7 @@ class Schemas:
         return {"$ref": self._prefix + name}
 
     def _build_field_schema(self, node: Node) -> Schema:
-        schema, go = self._build_type_schema(node), node.go
+        schema, go_type = self._build_type_schema(node), node.go
         extra: Schema = {}
         if node.default is not MISSING and node.default is not None:
             extra["default"] = node.default
@@ -95,12 +95,12 @@ class Schemas:
             extra["x-kubernetes-list-type"] = node.list_type
         if node.keys:
             extra["x-kubernetes-list-map-keys"] = list(node.keys)
-        if node.map_type == "atomic" and go.kind == "map":
+        if node.map_type == "atomic" and go_type.kind == "map":
             extra["x-kubernetes-map-type"] = "atomic"
-        if go.merge_key:
-            extra["x-kubernetes-patch-merge-key"] = go.merge_key
-        if go.strategy:
-            extra["x-kubernetes-patch-strategy"] = ",".join(go.strategy)
+        if go_type.merge_key:
+            extra["x-kubernetes-patch-merge-key"] = go_type.merge_key
+        if go_type.strategy:
+            extra["x-kubernetes-patch-strategy"] = ",".join(go_type.strategy)
         if "$ref" in schema and not self._is_v2:
             return {"allOf": [schema], **extra}
         return {**schema, **extra}

@@ -68,7 +68,12 @@ class FieldConflict(Exception):
 
 
 def apply(
-    live: dict[str, Any] | None, managed: ManagedFields, config: dict[str, Any], write: FieldWrite, *, force: bool
+    live: dict[str, Any] | None,
+    managed_fields: ManagedFields,
+    config: dict[str, Any],
+    write: FieldWrite,
+    *,
+    force: bool,
 ) -> ApplyResult:
     """Return the object after applying `config` to `live` (None if there is none), and its managed fields.
 
@@ -78,10 +83,10 @@ def apply(
     does not conform to its schema.
     """
     old = write.versions.build_empty(write.api_version) if live is None else live
-    if not managed and live is not None:
-        managed = own_existing_fields(live, write)
+    if not managed_fields and live is not None:
+        managed_fields = own_existing_fields(live, write)
     try:
-        result = _apply(old, managed, config, write, force=force)
+        result = _apply(old, managed_fields, config, write, force=force)
     except FieldConflict as conflict:
         if write.manager != last_applied.MANAGER:
             raise
@@ -89,21 +94,21 @@ def apply(
         remaining = [item for item in conflict.conflicts if unchanged is None or item[1] not in unchanged]
         if remaining:
             raise FieldConflict(remaining) from None
-        result = _apply(old, managed, config, write, force=True)
+        result = _apply(old, managed_fields, config, write, force=True)
     if write.manager == last_applied.MANAGER:
         return ApplyResult(last_applied.update_annotation(result.object, config), result.managed)
     return result
 
 
 def _apply(
-    live: dict[str, Any], managed: ManagedFields, config: dict[str, Any], write: FieldWrite, *, force: bool
+    live: dict[str, Any], managed_fields: ManagedFields, config: dict[str, Any], write: FieldWrite, *, force: bool
 ) -> ApplyResult:
     schema, api_version = write.schema, write.api_version
     check_conformance(schema, config, "failed to create typed patch object ({})", allow_duplicates=False)
     check_conformance(schema, live, "failed to create typed live object ({})", allow_duplicates=True)
     fields = extract_applied_fields(schema, config) or LEAF
     applied = write.build_entry("Apply", FieldSet(recursive_difference(fields, write.reset_trie)))
-    other_entries = reconcile_entries(managed, live, write.versions)
+    other_entries = reconcile_entries(managed_fields, live, write.versions)
     last = other_entries.pop(applied.identity, None)
     merged = merge(schema, live, config)
     new = prune_dropped_fields(merged, last, {**other_entries, applied.identity: applied}, applied, write.versions)
@@ -122,16 +127,16 @@ def _apply(
             if remaining.fields:
                 entries[identity] = remaining
         is_changed = changes.has_changes or not equal(live, new)
-    owned = remove_unownable_fields(applied.fields.trie)
-    if owned:
+    owned_fields = remove_unownable_fields(applied.fields.trie)
+    if owned_fields:
         if (
             last is not None
             and last.api_version == api_version
-            and last.fields == owned
-            and not owned.has_large_numbers
+            and last.fields == owned_fields
+            and not owned_fields.has_large_numbers
         ):
             applied = last  # The fields are the same: reuse the entry, which is encoded already.
         else:
-            applied = applied.with_fields(owned).with_time(last.time if last is not None else None)
+            applied = applied.with_fields(owned_fields).with_time(last.time if last is not None else None)
         entries[applied.identity] = applied.with_time(write.time) if is_changed else applied
     return ApplyResult(new if is_changed else live, tuple(entries.values()))

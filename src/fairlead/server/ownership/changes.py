@@ -85,14 +85,14 @@ def check_conformance(schema: MergeSchema, obj: dict[str, Any], message: str, *,
 
 
 def reconcile_entries(
-    managed: ManagedFields, live: dict[str, Any], versions: KindVersions
+    managed_fields: ManagedFields, live: dict[str, Any], versions: KindVersions
 ) -> dict[str, ManagedFieldsEntry]:
     """Return the managedFields entries by identity, with field sets adapted to the current schemas.
 
     Entries of versions that are no longer served are dropped.
     """
     entries: dict[str, ManagedFieldsEntry] = {}
-    for entry in managed:
+    for entry in managed_fields:
         schema = find_merge_schema(versions, entry.api_version)
         if schema is None:
             continue
@@ -112,9 +112,9 @@ def find_conflicts(
     """Return the entries that own fields which the write changed, each with these fields."""
     conflicts = []
     for entry in entries:
-        changed = changes.added_or_modified(entry.api_version)
-        if changed:
-            fields = intersection_of_roots(entry.fields.trie, changed)
+        changed_fields = changes.added_or_modified(entry.api_version)
+        if changed_fields:
+            fields = intersection_of_roots(entry.fields.trie, changed_fields)
             if fields:
                 conflicts.append((entry, FieldSet(fields)))
     return conflicts

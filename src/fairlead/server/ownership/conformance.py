@@ -25,8 +25,8 @@ def conforms(schema: MergeSchema, value: Any, *, allow_duplicates: bool) -> bool
         schema = schema if schema.is_expanded else schema.expand()
         fields, values = schema.fields, schema.values
         for name, child_value in value.items():
-            declared = fields.get(name)
-            child = declared[1] if declared is not None else values
+            child_schema = fields.get(name)
+            child = child_schema[1] if child_schema is not None else values
             if child is None:
                 return False
             if type(child_value) is str and (child.scalar == "string" or child.scalar == "untyped"):
@@ -92,8 +92,8 @@ def _list_map_problems(
 ) -> list[tuple[str, str]]:
     problems: list[tuple[str, str]] = []
     for name in sorted(value):
-        declared = schema.fields.get(name)
-        child = declared[1] if declared is not None else schema.values
+        child_schema = schema.fields.get(name)
+        child = child_schema[1] if child_schema is not None else schema.values
         if child is None:
             problems.append((f"{path}.{name}", "field not declared in schema"))
             break  # A real server stops at the first undeclared field of a map.

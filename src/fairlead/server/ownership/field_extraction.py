@@ -22,9 +22,9 @@ def extract_applied_fields(schema: MergeSchema, value: Any) -> Trie | None:
         result: Trie = {}
         fields = schema.fields
         for name, child_value in value.items():
-            declared = fields.get(name)
-            if declared is not None:
-                element, child = declared
+            child_schema = fields.get(name)
+            if child_schema is not None:
+                element, child = child_schema
                 if child.scalar and type(child_value) is str:
                     result[element] = LEAF
                     continue
@@ -70,9 +70,11 @@ def extract_all_fields(schema: MergeSchema, value: Any) -> Trie:
         result: Trie = dict(DOT)
         fields = schema.fields
         for name, child_value in value.items():
-            declared = fields.get(name)
-            if declared is not None:
-                result[declared[0]] = LEAF if type(child_value) is str else extract_all_fields(declared[1], child_value)
+            child_schema = fields.get(name)
+            if child_schema is not None:
+                result[child_schema[0]] = (
+                    LEAF if type(child_value) is str else extract_all_fields(child_schema[1], child_value)
+                )
             elif type(child_value) is str or schema.values is None:
                 result["f:" + name] = LEAF
             else:

@@ -145,9 +145,9 @@ def decode(entries: list[dict[str, Any]] | None) -> ManagedFields:
     return tuple(decoded.values())
 
 
-def encode(managed: ManagedFields) -> list[dict[str, Any]]:
+def encode(managed_fields: ManagedFields) -> list[dict[str, Any]]:
     """Return the entries as JSON in the order of a real server: by operation, time, manager, version, subresource."""
-    return [entry.encode() for entry in sorted(managed, key=_sort_key)]
+    return [entry.encode() for entry in sorted(managed_fields, key=_sort_key)]
 
 
 def _sort_key(entry: ManagedFieldsEntry) -> tuple[str, str, str, str, str]:
@@ -170,15 +170,17 @@ def read_submitted(live: ManagedFields, entries: list[dict[str, Any]] | None) ->
         return live
 
 
-def equal_except_times(managed: ManagedFields, entries: list[dict[str, Any]] | None) -> bool:
+def equal_except_times(managed_fields: ManagedFields, entries: list[dict[str, Any]] | None) -> bool:
     """Return whether the `entries` of an object equal the managed fields, ignoring their times.
 
     The encoded fields are compared, because decoding rounds large numbers.
     """
-    if len(managed) != len(entries or ()):
+    if len(managed_fields) != len(entries or ()):
         return False
     fields = {_get_writer(entry): entry.get("fieldsV1") or {} for entry in entries or ()}
-    return all(fields.get(_get_writer(entry)) == entry["fieldsV1"] for entry in map(ManagedFieldsEntry.encode, managed))
+    return all(
+        fields.get(_get_writer(entry)) == entry["fieldsV1"] for entry in map(ManagedFieldsEntry.encode, managed_fields)
+    )
 
 
 def have_same_order(a: list[dict[str, Any]], b: list[dict[str, Any]]) -> bool:

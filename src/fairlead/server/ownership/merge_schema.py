@@ -75,9 +75,9 @@ class MergeSchema:
         if self.is_list:
             self.item = UNTYPED if node.items is None else _get_schema_below(node.items, preserves_unknown)
             if self.list_type == KEYED and node.items is not None:
-                declared = node.items.fields
+                item_fields = node.items.fields
                 for key in self.keys:
-                    default = declared[key].default if key in declared else None
+                    default = item_fields[key].default if key in item_fields else None
                     if default is not MISSING and default is not None:
                         self.defaults[key] = default
         return self
@@ -116,8 +116,8 @@ class MergeSchema:
         if element[0] == "f":
             if not schema.is_map:
                 return None
-            declared = schema.fields.get(element[2:])
-            return declared[1] if declared is not None else schema.values
+            child_schema = schema.fields.get(element[2:])
+            return child_schema[1] if child_schema is not None else schema.values
         return schema.item if element[0] == "k" and schema.is_list else None
 
 

@@ -41,7 +41,7 @@ def _is_granular(schema: MergeSchema, live: Any) -> bool:
 
 
 def _merge_map(schema: MergeSchema, live: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    out: dict[str, Any] | None = None
+    merged_map: dict[str, Any] | None = None
     fields = schema.fields
     for name, config_value in config.items():
         merged = config_value
@@ -53,16 +53,16 @@ def _merge_map(schema: MergeSchema, live: dict[str, Any], config: dict[str, Any]
                 if config_value == live_value:
                     continue
             else:
-                declared = fields.get(name)
-                child = declared[1] if declared is not None else schema.values
+                child_schema = fields.get(name)
+                child = child_schema[1] if child_schema is not None else schema.values
                 if child is not None:
                     merged = merge(child, live_value, config_value)
                     if merged is live_value:
                         continue
-        if out is None:
-            out = dict(live)
-        out[name] = merged
-    return live if out is None else out
+        if merged_map is None:
+            merged_map = dict(live)
+        merged_map[name] = merged
+    return live if merged_map is None else merged_map
 
 
 def _merge_items(schema: MergeSchema, live: list[Any], config: list[Any]) -> list[Any]:
@@ -82,14 +82,14 @@ def _merge_items(schema: MergeSchema, live: list[Any], config: list[Any]) -> lis
     common = [element for element in config_elements if element in live_by_element]  # in the order to keep
     common.append("")
     next_common = 0
-    out: list[Any] = []
+    merged_items: list[Any] = []
     merged_elements: set[str] = set()
     i = j = 0
     while i < len(live_elements) or j < len(config_elements):
         if i < len(live_elements):
             element = live_elements[i]
             if element not in in_config:
-                out.append(live[i])
+                merged_items.append(live[i])
                 i += 1
                 continue
             is_next = element == common[next_common] or not common[next_common]
@@ -100,14 +100,16 @@ def _merge_items(schema: MergeSchema, live: list[Any], config: list[Any]) -> lis
                 i += 1
         if j < len(config_elements):
             element = config_elements[j]
-            out.append(merge(child, live_by_element[element], config[j]) if element in live_by_element else config[j])
+            merged_items.append(
+                merge(child, live_by_element[element], config[j]) if element in live_by_element else config[j]
+            )
             merged_elements.add(element)
             j += 1
             if element == common[next_common]:
                 next_common += 1
-    if len(out) == len(live) and all(x is y for x, y in zip(out, live, strict=True)):
+    if len(merged_items) == len(live) and all(x is y for x, y in zip(merged_items, live, strict=True)):
         return live
-    return out
+    return merged_items
 
 
 def remove(schema: MergeSchema | None, value: Any, fields: Trie) -> Any:
@@ -118,10 +120,10 @@ def remove(schema: MergeSchema | None, value: Any, fields: Trie) -> Any:
         if not value or schema.is_atomic:
             return None
         schema = schema if schema.is_expanded else schema.expand()
-        declared = schema.fields
+        declared_fields = schema.fields
         remaining: dict[str, Any] = {}
         for name, child_value in value.items():
-            field = declared.get(name)
+            field = declared_fields.get(name)
             node = fields.get(field[0] if field is not None else "f:" + name)
             if node is None:
                 remaining[name] = child_value

@@ -60,10 +60,12 @@ def _add_back_owned_fields(
 
     The fields at `api_version` are added first, because conversion may need them.
     """
-    owned: dict[str, Trie] = {api_version: LEAF}
+    owned_by_version: dict[str, Trie] = {api_version: LEAF}
     for entry in entries.values():
-        owned[entry.api_version] = union_of_roots(owned.get(entry.api_version, LEAF), entry.fields.trie)
-    for version, fields in owned.items():
+        owned_by_version[entry.api_version] = union_of_roots(
+            owned_by_version.get(entry.api_version, LEAF), entry.fields.trie
+        )
+    for version, fields in owned_by_version.items():
         if version == api_version and not fields:
             continue
         schema = get_merge_schema(versions, version)

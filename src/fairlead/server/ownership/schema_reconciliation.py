@@ -20,11 +20,11 @@ def reconcile_field_set(schema: MergeSchema, fields: Trie) -> Trie:
         if child is None:
             continue
         is_atomic = child.is_atomic if child.is_map else not child.scalar and child.list_type == ATOMIC
-        changed = LEAF if is_atomic and not _is_deduced(child) else reconcile_field_set(child, node)
-        if changed is not node:
+        reconciled_node = LEAF if is_atomic and not _is_deduced(child) else reconcile_field_set(child, node)
+        if reconciled_node is not node:
             if out is None:
                 out = dict(fields)
-            out[element] = changed
+            out[element] = reconciled_node
     return fields if out is None else out
 
 
@@ -36,8 +36,8 @@ def _is_deduced(schema: MergeSchema) -> bool:
 
 def _get_child_schema(schema: MergeSchema, element: str) -> MergeSchema | None:
     if schema.is_map:
-        declared = schema.fields.get(element[2:]) if element[0] == "f" else None
-        return declared[1] if declared is not None else schema.values
+        child_schema = schema.fields.get(element[2:]) if element[0] == "f" else None
+        return child_schema[1] if child_schema is not None else schema.values
     return schema.item
 
 
@@ -49,11 +49,11 @@ def ensure_named_fields_are_members(schema: MergeSchema | None, fields: Trie) ->
     for element, node in fields.items():
         if not node:
             continue
-        below = ensure_named_fields_are_members(schema.child(element), node)
+        inner_trie = ensure_named_fields_are_members(schema.child(element), node)
         if element[0] == "f" and schema.is_map and element[2:] in schema.fields:
-            below = as_member(below)
-        if below is not node:
+            inner_trie = as_member(inner_trie)
+        if inner_trie is not node:
             if out is None:
                 out = dict(fields)
-            out[element] = below
+            out[element] = inner_trie
     return fields if out is None else out

@@ -21,7 +21,7 @@ MAX_UPDATE_ENTRIES = 10
 
 
 def update(
-    live: dict[str, Any] | None, managed: ManagedFields, new: dict[str, Any], write: FieldWrite
+    live: dict[str, Any] | None, managed_fields: ManagedFields, new: dict[str, Any], write: FieldWrite
 ) -> ManagedFields:
     """Return the managed fields after a write changed `live` (None for a create) to `new`.
 
@@ -29,13 +29,13 @@ def update(
     one owns any field of an object, the object is not tracked until the next apply. If an object does not conform to
     its schema, the result is empty: such a write never fails because of managedFields.
     """
-    if not managed and live is not None and (live.get("metadata") or {}).get("uid"):
+    if not managed_fields and live is not None and (live.get("metadata") or {}).get("uid"):
         return NO_MANAGED_FIELDS
     try:
-        if live is None and not managed:
+        if live is None and not managed_fields:
             return _create(new, write)
         old = write.versions.build_empty(write.api_version) if live is None else live
-        return _update(old, managed, new, write)
+        return _update(old, managed_fields, new, write)
     except TypedError:
         return NO_MANAGED_FIELDS
 
@@ -56,27 +56,29 @@ def _create(new: dict[str, Any], write: FieldWrite) -> ManagedFields:
     schema = write.schema
     check_conformance(schema, new, "failed to convert new object ({}) to smd typed", allow_duplicates=True)
     added = compare_with_empty(schema, write.versions.build_empty(write.api_version), new)
-    owned = remove_unownable_fields(added, write.reset_trie)
-    return (write.build_entry("Update", owned, write.time),) if owned else ()
+    owned_fields = remove_unownable_fields(added, write.reset_trie)
+    return (write.build_entry("Update", owned_fields, write.time),) if owned_fields else ()
 
 
-def _update(old: dict[str, Any], managed: ManagedFields, new: dict[str, Any], write: FieldWrite) -> ManagedFields:
+def _update(
+    old: dict[str, Any], managed_fields: ManagedFields, new: dict[str, Any], write: FieldWrite
+) -> ManagedFields:
     schema = write.schema
     check_conformance(schema, new, "failed to convert new object ({}) to smd typed", allow_duplicates=True)
     check_conformance(schema, old, "failed to convert live object ({}) to smd typed", allow_duplicates=True)
-    reconciled = reconcile_entries(managed, old, write.versions)
+    reconciled = reconcile_entries(managed_fields, old, write.versions)
     changes = Changes(old, new, write)
     entries: dict[str, ManagedFieldsEntry] = {}
     for identity, entry in reconciled.items():
         remaining = remove_changed_fields(entry, changes)
         if remaining.fields:
             entries[identity] = remaining
-    owned = remove_unownable_fields(changes.added_or_modified(write.api_version))
-    if owned:
-        updated = write.build_entry("Update", owned, write.time)
+    owned_fields = remove_unownable_fields(changes.added_or_modified(write.api_version))
+    if owned_fields:
+        updated = write.build_entry("Update", owned_fields, write.time)
         previous = entries.get(updated.identity)
         if previous is not None:
-            updated = updated.with_fields(FieldSet(union_of_roots(previous.fields.trie, owned.trie)))
+            updated = updated.with_fields(FieldSet(union_of_roots(previous.fields.trie, owned_fields.trie)))
         entries[updated.identity] = updated
     return tuple(_cap_update_entries(entries).values())
 

@@ -28,13 +28,15 @@ class CannotApply(Exception):
 def apply(document: dict[str, Any], operations: list[Operation]) -> Any:
     """Return the patched document. `document` is not changed."""
     root: list[Any] = [document]
-    owned: set[int] = set()  # The ids of the containers that this call created and may change; root keeps them alive.
+    owned_ids: set[int] = (
+        set()
+    )  # The ids of the containers that this call created and may change; root keeps them alive.
     copied = 0
     for operation in operations:
-        copied += _apply_operation(root, operation, owned)
+        copied += _apply_operation(root, operation, owned_ids)
         if copied > MAX_COPIED:
             raise CannotApply(f"Unable to complete the copy, the accumulated size of copies is {copied}")
-    return _to_plain(root[0], owned)
+    return _to_plain(root[0], owned_ids)
 
 
 class _RawScalar:
@@ -50,16 +52,16 @@ class _RawScalar:
 _NULL = _RawScalar(b"null")
 
 
-def _decode_value(raw: bytes, owned: set[int]) -> Any:
-    """Decode a value of the patch, and add the ids of its maps and lists to `owned`."""
+def _decode_value(raw: bytes, owned_ids: set[int]) -> Any:
+    """Decode a value of the patch, and add the ids of its maps and lists to `owned_ids`."""
     result: Any
     if raw[:1] == b"{":
-        result = {key: _decode_value(_get_text(item), owned) for key, item in _maps.decode(raw).items()}
+        result = {key: _decode_value(_get_text(item), owned_ids) for key, item in _maps.decode(raw).items()}
     elif raw[:1] == b"[":
-        result = [_decode_value(_get_text(item), owned) for item in _lists.decode(raw)]
+        result = [_decode_value(_get_text(item), owned_ids) for item in _lists.decode(raw)]
     else:
         return None if raw == b"null" else _RawScalar(raw)
-    owned.add(id(result))
+    owned_ids.add(id(result))
     return result
 
 
@@ -67,29 +69,29 @@ def _get_text(raw: msgspec.Raw) -> bytes:
     return bytes(raw).strip()
 
 
-def _to_plain(value: Any, owned: set[int]) -> Any:
-    """Return `value` with its raw scalars decoded. Only maps and lists in `owned` can hold raw scalars."""
+def _to_plain(value: Any, owned_ids: set[int]) -> Any:
+    """Return `value` with its raw scalars decoded. Only maps and lists in `owned_ids` can hold raw scalars."""
     if type(value) is _RawScalar:
         return encoding.decode(value.raw)[0]
-    if id(value) in owned and isinstance(value, dict):
-        return {key: _to_plain(item, owned) for key, item in value.items()}
-    if id(value) in owned and isinstance(value, list):
-        return [_to_plain(item, owned) for item in value]
+    if id(value) in owned_ids and isinstance(value, dict):
+        return {key: _to_plain(item, owned_ids) for key, item in value.items()}
+    if id(value) in owned_ids and isinstance(value, list):
+        return [_to_plain(item, owned_ids) for item in value]
     return value
 
 
-def _copy_value(value: Any, owned: set[int]) -> Any:
-    """Copy the parts of a value that are in `owned`. Go copies by encoding, which escapes characters in raw scalars."""
+def _copy_value(value: Any, owned_ids: set[int]) -> Any:
+    """Copy the parts of a value that are in `owned_ids`. Go copies by encoding, which escapes raw scalars."""
     result: Any
     if type(value) is _RawScalar:
         return _RawScalar(gojson.escape(value.raw))
-    if id(value) not in owned:
+    if id(value) not in owned_ids:
         return value
     if isinstance(value, dict):
-        result = {key: None if item is _NULL else _copy_value(item, owned) for key, item in value.items()}
+        result = {key: None if item is _NULL else _copy_value(item, owned_ids) for key, item in value.items()}
     else:
-        result = [None if item is _NULL else _copy_value(item, owned) for item in value]
-    owned.add(id(result))
+        result = [None if item is _NULL else _copy_value(item, owned_ids) for item in value]
+    owned_ids.add(id(result))
     return result
 
 
@@ -145,7 +147,7 @@ def _find_type_error(body: bytes, list_type: str, item_type: str) -> str:
     return ""
 
 
-def _apply_operation(root: list[Any], operation: Operation, owned: set[int]) -> int:
+def _apply_operation(root: list[Any], operation: Operation, owned_ids: set[int]) -> int:
     """Apply one operation of the patch to the document in `root`. Return how many bytes it copied."""
     kind = _get_string(operation, "op") or "unknown"
     if kind not in ("add", "remove", "replace", "move", "copy", "test"):
@@ -154,37 +156,39 @@ def _apply_operation(root: list[Any], operation: Operation, owned: set[int]) -> 
     if path is None:
         raise CannotApply(f"{kind} operation failed to decode path: missing value")
     if kind == "test":
-        _test_value(root, path, operation, owned)
+        _test_value(root, path, operation, owned_ids)
     elif kind == "replace" and path == "":
-        root[0] = _get_value(operation, owned)
+        root[0] = _get_value(operation, owned_ids)
     elif kind in ("add", "replace"):
-        parent, key = _find_parent(root, path, kind, owned)
-        (_add_item if kind == "add" else _replace_item)(parent, key, _get_value(operation, owned), path)
+        parent, key = _find_parent(root, path, kind, owned_ids)
+        (_add_item if kind == "add" else _replace_item)(parent, key, _get_value(operation, owned_ids), path)
     elif kind == "remove":
-        parent, key = _find_parent(root, path, kind, owned)
+        parent, key = _find_parent(root, path, kind, owned_ids)
         _remove_item(parent, key, path)
     else:
-        return _move_or_copy(root, kind, path, operation, owned)
+        return _move_or_copy(root, kind, path, operation, owned_ids)
     return 0
 
 
-def _move_or_copy(root: list[Any], kind: str, path: str, operation: Operation, owned: set[int]) -> int:
+def _move_or_copy(root: list[Any], kind: str, path: str, operation: Operation, owned_ids: set[int]) -> int:
     source = _get_string(operation, "from")
     if source is None:
         raise CannotApply(f"{kind} operation failed to decode from: operation, missing from field: missing value")
-    parent, key = _find_parent(root, source, kind, owned, "from path")
+    parent, key = _find_parent(root, source, kind, owned_ids, "from path")
     value = _get_item(parent, key, source)
     if kind == "move":
         _remove_item(parent, key, source)
     if value is _ABSENT:
         value = None
-    target, name = _find_parent(root, path, kind, owned, "destination path")
+    target, name = _find_parent(root, path, kind, owned_ids, "destination path")
     if kind == "copy" and isinstance(value, dict | list):
-        value = _copy_value(_get_item(parent, key, source), owned)  # Copy it again: the destination may be inside it.
+        value = _copy_value(
+            _get_item(parent, key, source), owned_ids
+        )  # Copy it again: the destination may be inside it.
     elif kind == "copy":
-        value = _copy_value(value, owned)
+        value = _copy_value(value, owned_ids)
     _add_item(target, name, value, path)
-    return len(gojson.dumps(_to_plain(value, owned))) if kind == "copy" and value is not None else 0
+    return len(gojson.dumps(_to_plain(value, owned_ids))) if kind == "copy" and value is not None else 0
 
 
 def _get_string(operation: Operation, key: str) -> str | None:
@@ -197,23 +201,25 @@ def _get_string(operation: Operation, key: str) -> str | None:
         return "unknown" if key == "op" else None
 
 
-def _get_value(operation: Operation, owned: set[int]) -> Any:
+def _get_value(operation: Operation, owned_ids: set[int]) -> Any:
     raw = operation.get("value")
     if raw is None:
         return None
-    value = _decode_value(_get_text(raw), owned)
+    value = _decode_value(_get_text(raw), owned_ids)
     return _NULL if value is None else value
 
 
-def _find_parent(root: list[Any], path: str, kind: str, owned: set[int], path_name: str = "path") -> tuple[Any, str]:
-    """Return the map or list that holds the last part of a path, and that last part. Add the container to `owned`."""
+def _find_parent(
+    root: list[Any], path: str, kind: str, owned_ids: set[int], path_name: str = "path"
+) -> tuple[Any, str]:
+    """Return the map or list that holds the last part of a path, and that part. Add the container to `owned_ids`."""
     pointer_parts = path.split("/")
     if len(pointer_parts) < 2:
         raise CannotApply(f'{kind} operation does not apply: doc is missing {path_name}: "{path}": missing value')
     container: Any = root
     at: Any = 0
     for part in ["", *pointer_parts[1:-1]][1:]:
-        current = _copy_before_write(container, at, owned)
+        current = _copy_before_write(container, at, owned_ids)
         following = _get_item(current, _unescape(part), path)
         if not isinstance(following, dict | list):
             raise CannotApply(f'{kind} operation does not apply: doc is missing {path_name}: "{path}": missing value')
@@ -221,14 +227,14 @@ def _find_parent(root: list[Any], path: str, kind: str, owned: set[int], path_na
             current,
             (_parse_index(current, _unescape(part), path) if isinstance(current, list) else _unescape(part)),
         )
-    return _copy_before_write(container, at, owned), _unescape(pointer_parts[-1])
+    return _copy_before_write(container, at, owned_ids), _unescape(pointer_parts[-1])
 
 
-def _copy_before_write(container: Any, at: Any, owned: set[int]) -> Any:
+def _copy_before_write(container: Any, at: Any, owned_ids: set[int]) -> Any:
     current = container[at]
-    if id(current) not in owned and isinstance(current, dict | list):
+    if id(current) not in owned_ids and isinstance(current, dict | list):
         current = current.copy()
-        owned.add(id(current))
+        owned_ids.add(id(current))
         container[at] = current
     return current
 
@@ -280,27 +286,27 @@ def _remove_item(container: Any, key: str, path: str) -> None:
         del container[_parse_index(container, key, path)]
 
 
-def _test_value(root: list[Any], path: str, operation: Operation, owned: set[int]) -> None:
+def _test_value(root: list[Any], path: str, operation: Operation, owned_ids: set[int]) -> None:
     """Raise CannotApply unless the value at `path` equals that of the operation.
 
-    Containers on the path are added to `owned`, which changes how an error shows the document.
+    Containers on the path are added to `owned_ids`, which changes how an error shows the document.
     """
-    failed = CannotApply(f"testing value {path} failed: test failed")
+    test_failure = CannotApply(f"testing value {path} failed: test failed")
     if path == "":
         if not _equals_raw(root[0], operation.get("value", msgspec.Raw(b"null"))):
-            raise failed
+            raise test_failure
         return
-    parent, key = _find_parent(root, path, "test", owned)
+    parent, key = _find_parent(root, path, "test", owned_ids)
     value = _get_item(parent, key, path)
     raw = operation.get("value")
     if value is None or value is _ABSENT:
         if raw is not None and bytes(raw).strip() != b"null":
-            raise failed
+            raise test_failure
     elif value is _NULL:
         if raw is None or _get_text(raw) != b"null":
-            raise failed
+            raise test_failure
     elif raw is None or not _equals_raw(value, raw):
-        raise failed
+        raise test_failure
 
 
 def _equals_raw(value: Any, raw: msgspec.Raw) -> bool:

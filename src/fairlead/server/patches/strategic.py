@@ -163,11 +163,11 @@ def _merge_lists(node: Node | None, original: list[Any], patch: list[Any], is_de
 
 def _apply_item_directives(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
     """Apply the patch items with a $patch directive. Return the resulting list and the other patch items."""
-    plain, is_replaced = [], False
+    plain_items, is_replaced = [], False
     for item in patch:
         directive = item.get(_PATCH) if type(item) is dict else None
         if directive is None:
-            plain.append(item)
+            plain_items.append(item)
         elif directive == "delete":
             if merge_key not in item:
                 raise StrategicError(_format_missing_merge_key(item, merge_key))
@@ -178,7 +178,7 @@ def _apply_item_directives(original: list[Any], patch: list[Any], merge_key: str
             raise StrategicError("merging lists cannot yet be specified in the patch")
         else:
             raise StrategicError(_format_unknown_directive(item))
-    return (plain, []) if is_replaced else (original, plain)
+    return (plain_items, []) if is_replaced else (original, plain_items)
 
 
 def _merge_by_key(node: Node, original: list[Any], patch: list[Any], merge_key: str) -> list[Any]:
@@ -237,11 +237,11 @@ def _get_strategies(node: Node) -> tuple[str, ...]:
 
 
 def _set_value(result: dict[str, Any], key: str, value: Any) -> None:
-    plain = _drop_directives(value)
-    if plain is _DROPPED:
+    plain_value = _drop_directives(value)
+    if plain_value is _DROPPED:
         result.pop(key, None)
     else:
-        result[key] = plain
+        result[key] = plain_value
 
 
 _DROPPED: Any = object()

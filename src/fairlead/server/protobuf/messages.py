@@ -65,17 +65,17 @@ def _get_fields(name: str) -> dict[int, _Field]:
         if "p" in fact:
             key = fact.get("n", "")
             node = _get_node_of_type(fact["t"])
-            go = fact.get("g") or key[:1].upper() + key[1:] or node.go.struct
-            fields[int(fact["p"].partition(",")[2])] = _Field(key, go, node)
+            go_name = fact.get("g") or key[:1].upper() + key[1:] or node.go.struct
+            fields[int(fact["p"].partition(",")[2])] = _Field(key, go_name, node)
     return fields
 
 
 def _get_node_of_type(name: str) -> Node:
     if name not in FIELDS:
         return builtin.schema_of_type(name)
-    go = builtin.Go("struct", name)
-    go.name = name
-    return Node("object", go=go)
+    go_type = builtin.Go("struct", name)
+    go_type.name = name
+    return Node("object", go=go_type)
 
 
 def _read_message(name: str, data: bytes, message: Object, depth: int) -> None:
@@ -87,25 +87,25 @@ def _read_message(name: str, data: bytes, message: Object, depth: int) -> None:
     at, end = 0, len(data)
     while at < end:
         start = at
-        number, wire, at = read_tag(data, at, short_name)
+        number, wire_type, at = read_tag(data, at, short_name)
         field = fields.get(number)
-        at = skip_field(data, start, end) if field is None else field.read(field, data, at, wire, message, depth)
+        at = skip_field(data, start, end) if field is None else field.read(field, data, at, wire_type, message, depth)
 
 
-def _expect_wire_type(field: _Field, wire: int, expected: int) -> None:
-    if wire != expected:
-        raise ProtoError(f"proto: wrong wireType = {wire} for field {field.name}")
+def _expect_wire_type(field: _Field, wire_type: int, expected: int) -> None:
+    if wire_type != expected:
+        raise ProtoError(f"proto: wrong wireType = {wire_type} for field {field.name}")
 
 
-def _read_number(field: _Field, data: bytes, at: int, wire: int, message: Object, depth: int) -> int:
-    _expect_wire_type(field, wire, VARINT)
+def _read_number(field: _Field, data: bytes, at: int, wire_type: int, message: Object, depth: int) -> int:
+    _expect_wire_type(field, wire_type, VARINT)
     value, at = read_varint(data, at)
     message[field.key] = _NUMBERS[field.node.go.kind](value)
     return at
 
 
-def _read_double(field: _Field, data: bytes, at: int, wire: int, message: Object, depth: int) -> int:
-    _expect_wire_type(field, wire, FIXED64)
+def _read_double(field: _Field, data: bytes, at: int, wire_type: int, message: Object, depth: int) -> int:
+    _expect_wire_type(field, wire_type, FIXED64)
     if at + 8 > len(data):
         raise ProtoError(UNEXPECTED_EOF)
     (value,) = struct.unpack_from("<d", data, at)
@@ -115,8 +115,8 @@ def _read_double(field: _Field, data: bytes, at: int, wire: int, message: Object
     return at + 8
 
 
-def _read_struct(field: _Field, data: bytes, at: int, wire: int, message: Object, depth: int) -> int:
-    _expect_wire_type(field, wire, LENGTH_DELIMITED)
+def _read_struct(field: _Field, data: bytes, at: int, wire_type: int, message: Object, depth: int) -> int:
+    _expect_wire_type(field, wire_type, LENGTH_DELIMITED)
     start, end = read_length(data, at)
     _read_message(
         field.node.go.name, data[start:end], message.setdefault(field.key, {}) if field.key else message, depth + 1
@@ -124,22 +124,22 @@ def _read_struct(field: _Field, data: bytes, at: int, wire: int, message: Object
     return end
 
 
-def _read_value(field: _Field, data: bytes, at: int, wire: int, message: Object, depth: int) -> int:
-    _expect_wire_type(field, wire, LENGTH_DELIMITED)
+def _read_value(field: _Field, data: bytes, at: int, wire_type: int, message: Object, depth: int) -> int:
+    _expect_wire_type(field, wire_type, LENGTH_DELIMITED)
     start, end = read_length(data, at)
     message[field.key] = _decode_value(field.node, data[start:end], depth)
     return end
 
 
-def _read_list(field: _Field, data: bytes, at: int, wire: int, message: Object, depth: int) -> int:
+def _read_list(field: _Field, data: bytes, at: int, wire_type: int, message: Object, depth: int) -> int:
     items = field.node.items
     assert items is not None
     number = _NUMBERS.get(items.go.kind)
-    if number is not None and wire == VARINT:
+    if number is not None and wire_type == VARINT:
         value, at = read_varint(data, at)
         message.setdefault(field.key, []).append(number(value))
         return at
-    _expect_wire_type(field, wire, LENGTH_DELIMITED)
+    _expect_wire_type(field, wire_type, LENGTH_DELIMITED)
     at, end = read_length(data, at)
     if number is None:
         message.setdefault(field.key, []).append(_decode_value(items, data[at:end], depth))
@@ -150,8 +150,8 @@ def _read_list(field: _Field, data: bytes, at: int, wire: int, message: Object, 
     return at
 
 
-def _read_map(field: _Field, data: bytes, at: int, wire: int, message: Object, depth: int) -> int:
-    _expect_wire_type(field, wire, LENGTH_DELIMITED)
+def _read_map(field: _Field, data: bytes, at: int, wire_type: int, message: Object, depth: int) -> int:
+    _expect_wire_type(field, wire_type, LENGTH_DELIMITED)
     at, end = read_length(data, at)
     values = field.node.values
     assert values is not None

@@ -19,7 +19,7 @@ _SCHEMA = "*apiextensions.v1.JSONSchemaProps"
 
 def _build_number_fields(*fields: tuple[str, str, str]) -> list[dict[str, str]]:
     """Return rows of FIELDS for (JSON name, Go name, type) tuples in the order of their field numbers."""
-    return [{"n": key, "g": go, "t": type_, "p": f",{at}"} for at, (key, go, type_) in enumerate(fields, 1)]
+    return [{"n": key, "g": go_name, "t": type_, "p": f",{at}"} for at, (key, go_name, type_) in enumerate(fields, 1)]
 
 
 FIELDS: Final[dict[str, list[dict[str, str]]]] = {

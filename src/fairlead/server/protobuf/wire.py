@@ -60,12 +60,12 @@ def read_length(data: bytes, at: int) -> tuple[int, int]:
 def read_tag(data: bytes, at: int, message: str) -> tuple[int, int, int]:
     """Return the number and wire type of the field at `at`, and the offset after the tag."""
     tag, at = read_varint(data, at)
-    number, wire = to_signed(tag >> 3, 32), tag & 7
-    if wire == END_GROUP:
+    number, wire_type = to_signed(tag >> 3, 32), tag & 7
+    if wire_type == END_GROUP:
         raise ProtoError(f"proto: {message}: wiretype end group for non-group")
     if number <= 0:
         raise ProtoError(f"proto: {message}: illegal tag {number} (wire type {tag})")
-    return number, wire, at
+    return number, wire_type, at
 
 
 def skip_field(data: bytes, at: int, end: int) -> int:
@@ -74,26 +74,26 @@ def skip_field(data: bytes, at: int, end: int) -> int:
     size = len(data)
     while at < size:
         tag, at = read_varint(data, at)
-        wire = tag & 7
-        if wire == VARINT:
+        wire_type = tag & 7
+        if wire_type == VARINT:
             _, at = read_varint(data, at)
-        elif wire == FIXED64:
+        elif wire_type == FIXED64:
             at += 8
-        elif wire == LENGTH_DELIMITED:
+        elif wire_type == LENGTH_DELIMITED:
             length, at = read_varint(data, at)
             if length >= 2**63 or at + length >= 2**63:
                 raise ProtoError(NEGATIVE_LENGTH)
             at += length
-        elif wire == START_GROUP:
+        elif wire_type == START_GROUP:
             depth += 1
-        elif wire == END_GROUP:
+        elif wire_type == END_GROUP:
             if not depth:
                 raise ProtoError(UNEXPECTED_END_OF_GROUP)
             depth -= 1
-        elif wire == FIXED32:
+        elif wire_type == FIXED32:
             at += 4
         else:
-            raise ProtoError(f"proto: illegal wireType {wire}")
+            raise ProtoError(f"proto: illegal wireType {wire_type}")
         if not depth:
             if at > end:
                 raise ProtoError(UNEXPECTED_EOF)

@@ -172,8 +172,10 @@ def prepare_pod_update(obj: Object, old: Object) -> None:
 def add_default_tolerations(spec: Object) -> Object:
     """Return a Pod spec with the not-ready and unreachable tolerations that every Pod gets."""
     tolerations = spec.get("tolerations") or []
-    missing = [item for item in _DEFAULT_TOLERATIONS if not any(_covers(other, item) for other in tolerations)]
-    return {**spec, "tolerations": [*tolerations, *missing]} if missing else spec
+    missing_tolerations = [
+        item for item in _DEFAULT_TOLERATIONS if not any(_covers(other, item) for other in tolerations)
+    ]
+    return {**spec, "tolerations": [*tolerations, *missing_tolerations]} if missing_tolerations else spec
 
 
 def _covers(toleration: Object, other: Object) -> bool:

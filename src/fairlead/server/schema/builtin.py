@@ -126,15 +126,15 @@ def _add_fields(name: str, inlined: str, fields: dict[str, Node]) -> None:
 def _build_field(row: dict[str, Any], inlined: str) -> Node:
     """Return the schema of a field from its row in `builtin.json`. scripts/schemas/main.go documents the short keys."""
     field = _compile(row["t"])
-    go: Go = field.go
-    go.inlined = inlined
+    go_type: Go = field.go
+    go_type.inlined = inlined
     omit = row.get("o", "")
-    go.omits_empty, go.omits_zero = "e" in omit, "z" in omit
-    go.strategy = tuple(row["ps"].split(",")) if "ps" in row else ()
-    go.merge_key = row.get("mk", "")
+    go_type.omits_empty, go_type.omits_zero = "e" in omit, "z" in omit
+    go_type.strategy = tuple(row["ps"].split(",")) if "ps" in row else ()
+    go_type.merge_key = row.get("mk", "")
     if "p" in row:
-        wire, _, number = row["p"].partition(",")
-        go.proto = wire, int(number)
+        wire_type, _, number = row["p"].partition(",")
+        go_type.proto = wire_type, int(number)
     field.list_type = row.get("l", "atomic")
     field.keys = tuple(row.get("k", ()))
     if "a" in row:
@@ -160,13 +160,13 @@ def _compile(name: str) -> Node:
         return Node("object", values=values, go=Go("map", alias or f"map[{key or 'string'}]{values.go.type}"))
     scalar, _, alias = name.partition(":")
     if scalar in _SCALARS:
-        go = Go(scalar, alias or _GO_NAMES.get(scalar, scalar))
-        return Node(_SCALARS[scalar], int_or_string=scalar == "IntOrString", go=go)
+        go_type = Go(scalar, alias or _GO_NAMES.get(scalar, scalar))
+        return Node(_SCALARS[scalar], int_or_string=scalar == "IntOrString", go=go_type)
     if scalar in ANY:
         is_object = scalar in ("Raw", "FieldsV1")
         return Node("object" if is_object else "", preserve=True, go=Go(scalar, _GO_NAMES[scalar]))
     words = name.split(".")
-    go = Go("struct", ".".join(words[-2:]))
-    go.struct, go.name = words[-1], name
+    go_type = Go("struct", ".".join(words[-2:]))
+    go_type.struct, go_type.name = words[-1], name
     row = table()["types"][name]
-    return _Struct("object", map_type="atomic" if row.get("a") else "granular", go=go)
+    return _Struct("object", map_type="atomic" if row.get("a") else "granular", go=go_type)

@@ -140,9 +140,9 @@ def _decode_with_unmarshal_json(node: Node, value: Any) -> None:
 
 
 def _decode_struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]:
-    go = node.go
+    go_type = node.go
     if type(value) is not dict:
-        raise _WrongType(value, go.type.lstrip("*"), "struct")
+        raise _WrongType(value, go_type.type.lstrip("*"), "struct")
     fields = node.fields
     result: dict[str, Any] = {}
     for key, inner in value.items():
@@ -161,7 +161,7 @@ def _decode_struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]
         try:
             inner = _DECODERS[kind](field, inner, unknown)
         except _WrongType as error:
-            error.add_field(go.struct, field_go.inlined + key)
+            error.add_field(go_type.struct, field_go.inlined + key)
             raise
         if field_go.is_pointer:
             result[key] = inner
@@ -172,7 +172,7 @@ def _decode_struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]
             result[key] = inner
         elif kind == "list" or kind == "map":
             unknown.append("")  # The field is known, but `decode` must look at its empty value.
-    for key, empty in go.fill if go.fill is not None else _compute_fill(node):
+    for key, empty in go_type.fill if go_type.fill is not None else _compute_fill(node):
         if key not in result:
             result[key] = empty
     return result
@@ -180,21 +180,21 @@ def _decode_struct(node: Node, value: Any, unknown: list[str]) -> dict[str, Any]
 
 def zero_value(node: Node) -> Any:
     """Return the JSON that Go writes for the zero value of this type."""
-    go = node.go
-    if go.is_pointer:
+    go_type = node.go
+    if go_type.is_pointer:
         return None
-    if go.kind == "struct":
-        return dict(go.fill if go.fill is not None else _compute_fill(node))
-    return _ZEROS.get(go.kind)
+    if go_type.kind == "struct":
+        return dict(go_type.fill if go_type.fill is not None else _compute_fill(node))
+    return _ZEROS.get(go_type.kind)
 
 
 def _compute_fill(node: Node) -> tuple[tuple[str, Any], ...]:
     """Return the fields of a struct that Go writes even if they are not set, with their values."""
     fields: list[tuple[str, Any]] = []
     for key, field in node.fields.items():
-        go = field.go
-        can_be_empty = go.is_pointer or not (go.kind == "struct" or go.kind in _NEVER_EMPTY)
-        if not (go.omits_zero or (go.omits_empty and can_be_empty)):
+        go_type = field.go
+        can_be_empty = go_type.is_pointer or not (go_type.kind == "struct" or go_type.kind in _NEVER_EMPTY)
+        if not (go_type.omits_zero or (go_type.omits_empty and can_be_empty)):
             fields.append((key, zero_value(field)))
     fill = node.go.fill = tuple(fields)
     return fill

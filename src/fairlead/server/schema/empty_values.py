@@ -24,7 +24,7 @@ def keep_in_atomic_lists(node: Node, submitted: Any, decoded: Any, *, is_in_atom
         props = builtin.schema_of_type("apiextensions.v1.JSONSchemaProps")
         return keep_in_atomic_lists(props, submitted, decoded, is_in_atomic_list=is_in_atomic_list)
     if type(submitted) is dict and type(decoded) is dict:
-        changed: dict[str, Any] = {}
+        changed_fields: dict[str, Any] = {}
         for key, value in submitted.items():
             field = node.fields.get(key) if kind == "struct" else node.values
             if field is None or (type(value) is not dict and type(value) is not list):
@@ -32,14 +32,14 @@ def keep_in_atomic_lists(node: Node, submitted: Any, decoded: Any, *, is_in_atom
             if key in decoded:
                 result = keep_in_atomic_lists(field, value, decoded[key], is_in_atomic_list=is_in_atomic_list)
                 if result is not decoded[key]:
-                    changed[key] = result
+                    changed_fields[key] = result
             elif is_in_atomic_list and is_omitted(field, value):
-                changed[key] = value
-        return {**decoded, **changed} if changed else decoded
+                changed_fields[key] = value
+        return {**decoded, **changed_fields} if changed_fields else decoded
     if type(submitted) is list and type(decoded) is list and node.items is not None:
-        atomic = is_in_atomic_list or node.list_type == "atomic"
+        is_atomic = is_in_atomic_list or node.list_type == "atomic"
         pairs = zip(submitted, decoded, strict=True)
-        items = [keep_in_atomic_lists(node.items, *pair, is_in_atomic_list=atomic) for pair in pairs]
+        items = [keep_in_atomic_lists(node.items, *pair, is_in_atomic_list=is_atomic) for pair in pairs]
         return items if any(new is not old for new, old in zip(items, decoded, strict=True)) else decoded
     return decoded
 
@@ -61,9 +61,9 @@ def has_omitted(node: Node, submitted: Any) -> bool:
 
 def is_omitted(field: Node, value: Any) -> bool:
     """Return whether `value` is an empty list or map that Go does not write in this field."""
-    go = field.go
-    is_empty = (go.kind == "list" and value == []) or (go.kind == "map" and value == {})
-    return is_empty and bool(go.omits_empty) and not go.is_pointer
+    go_type = field.go
+    is_empty = (go_type.kind == "list" and value == []) or (go_type.kind == "map" and value == {})
+    return is_empty and bool(go_type.omits_empty) and not go_type.is_pointer
 
 
 def restore_nulls(dropped: Any, before: Any) -> Any:

@@ -53,9 +53,9 @@ def validate_update(new: Metadata, old: Metadata) -> list[FieldError]:
     """Return the errors in a change of metadata, such as changed immutable fields."""
     errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
-        added = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
-        if added:
-            go_slice = "[]string{" + ", ".join(map(quote_go, added)) + "}"
+        added_finalizers = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
+        if added_finalizers:
+            go_slice = "[]string{" + ", ".join(map(quote_go, added_finalizers)) + "}"
             errors.append(
                 field_errors.forbidden(
                     "metadata.finalizers",

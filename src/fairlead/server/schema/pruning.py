@@ -55,15 +55,15 @@ def _prune_value(node: Node | None, value: Any, path: str, unknown: list[str]) -
         if node is not None and node.preserve:
             if items is None:
                 return value
-            changed = [
+            changed_items = [
                 _prune_object(items, item, f"{path}[{i}]", unknown, keeps_unknown=True)
                 if type(item) is dict
                 else _prune_value(items, item, f"{path}[{i}]", unknown)
                 for i, item in enumerate(value)
             ]
         else:
-            changed = [_prune_value(items, item, f"{path}[{i}]", unknown) for i, item in enumerate(value)]
-        return value if all(a is b for a, b in zip(changed, value, strict=True)) else changed
+            changed_items = [_prune_value(items, item, f"{path}[{i}]", unknown) for i, item in enumerate(value)]
+        return value if all(a is b for a, b in zip(changed_items, value, strict=True)) else changed_items
     return value
 
 
@@ -83,26 +83,26 @@ def _prune_object(
     keeps_unknown = keeps_unknown or node.preserve
     allows_any_key = node.values is not None or node.constraints.additional is not None
     values = None if node.values is ANYTHING else node.values
-    changed: dict[str, Any] | None = None
+    changed_fields: dict[str, Any] | None = None
     for key, inner in value.items():
         if (node.embedded or is_root) and key in _TYPE_META:
             continue
         child = properties.get(key)
         if child is None and not allows_any_key:
             if not keeps_unknown:
-                if changed is None:
-                    changed = dict(value)
-                del changed[key]
+                if changed_fields is None:
+                    changed_fields = dict(value)
+                del changed_fields[key]
                 unknown.append(f"{path}.{key}" if path else key)
             continue
         if type(inner) is dict or type(inner) is list:
             field_path = f"{path}.{key}" if path else key
             pruned = _prune_value(child if child is not None else values, inner, field_path, unknown)
             if pruned is not inner:
-                if changed is None:
-                    changed = dict(value)
-                changed[key] = pruned
-    return value if changed is None else changed
+                if changed_fields is None:
+                    changed_fields = dict(value)
+                changed_fields[key] = pruned
+    return value if changed_fields is None else changed_fields
 
 
 def _drop_nulls(node: Node | None, value: Any) -> Any:
@@ -110,23 +110,23 @@ def _drop_nulls(node: Node | None, value: Any) -> Any:
     if node is None or node.constraints is None:
         return value
     if type(value) is dict:
-        changed: dict[str, Any] | None = None
+        changed_fields: dict[str, Any] | None = None
         for key, inner in value.items():
             child = node.constraints.properties.get(key) or (None if node.values is ANYTHING else node.values)
             if child is None:
                 continue
             if inner is None:
                 if not child.nullable and child.default is MISSING:
-                    if changed is None:
-                        changed = dict(value)
-                    del changed[key]
+                    if changed_fields is None:
+                        changed_fields = dict(value)
+                    del changed_fields[key]
             elif type(inner) is dict or type(inner) is list:
                 result = _drop_nulls(child, inner)
                 if result is not inner:
-                    if changed is None:
-                        changed = dict(value)
-                    changed[key] = result
-        return value if changed is None else changed
+                    if changed_fields is None:
+                        changed_fields = dict(value)
+                    changed_fields[key] = result
+        return value if changed_fields is None else changed_fields
     if type(value) is list:
         items = [_drop_nulls(node.items, item) for item in value]
         return value if all(a is b for a, b in zip(items, value, strict=True)) else items
@@ -138,13 +138,13 @@ def _coerce(node: Node | None, value: Any, path: str, unknown: list[str], *, is_
     if node is None or node.constraints is None or not _contains_embedded(node):
         return value
     if type(value) is dict:
-        changed = dict(value)
+        changed_object = dict(value)
         for key, inner in value.items():
             field_path = f"{path}.{key}" if path else key
             if node.embedded and not is_root:
                 if key == "metadata":
                     try:
-                        changed[key], extra = _decode_object_meta(inner, field_path)
+                        changed_object[key], extra = _decode_object_meta(inner, field_path)
                     except DecodeError as error:
                         raise DecodeError(
                             f"{field_path}: Invalid value: {format_value(inner)}: {error.message}"
@@ -154,10 +154,10 @@ def _coerce(node: Node | None, value: Any, path: str, unknown: list[str], *, is_
                     raise DecodeError(f"{field_path}: Invalid value: {format_value(inner)}: must be a string")
             child = node.constraints.properties.get(key)
             if child is not None:
-                changed[key] = _coerce(child, changed[key], field_path, unknown)
+                changed_object[key] = _coerce(child, changed_object[key], field_path, unknown)
             elif node.values is not None:
-                changed[key] = _coerce(node.values, changed[key], f"{path}[{key}]", unknown)
-        return changed
+                changed_object[key] = _coerce(node.values, changed_object[key], f"{path}[{key}]", unknown)
+        return changed_object
     if type(value) is list:
         return [_coerce(node.items, item, f"{path}[{i}]", unknown) for i, item in enumerate(value)]
     return value

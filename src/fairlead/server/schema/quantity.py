@@ -26,22 +26,22 @@ def parse(text: str) -> tuple[Decimal, str]:
     """Return the exact value (rounded up to a billionth) and its format: binary, decimal or exponent."""
     number, suffix = _split_suffix(text)
     if suffix in _BINARY:
-        value, form = _EXACT.multiply(number, Decimal(1024 ** _BINARY[suffix])), "binary"
+        value, notation = _EXACT.multiply(number, Decimal(1024 ** _BINARY[suffix])), "binary"
         value = max(-_LARGEST, min(value, _LARGEST))
     elif suffix in _DECIMAL:
-        value, form = number.scaleb(_DECIMAL[suffix], _EXACT), "decimal"
+        value, notation = number.scaleb(_DECIMAL[suffix], _EXACT), "decimal"
     else:
-        value, form = number.scaleb(_parse_exponent(suffix), _EXACT), "exponent"
-    return (value.quantize(_NANO, ROUND_UP, _EXACT) if _count_decimals(value) > 9 else value), form
+        value, notation = number.scaleb(_parse_exponent(suffix), _EXACT), "exponent"
+    return (value.quantize(_NANO, ROUND_UP, _EXACT) if _count_decimals(value) > 9 else value), notation
 
 
 @lru_cache(maxsize=4096)
 def canonicalize(text: str, *, is_milli: bool = False) -> str:
     """Return a quantity in canonical form. `is_milli` rounds it up to thousandths. Raises QuantityError."""
-    value, form = parse(text)
+    value, notation = parse(text)
     if is_milli and _count_decimals(value) > 3 and _EXACT.remainder(value, _MILLI):
-        return format_quantity(value.quantize(_MILLI, ROUND_UP, _EXACT), form)
-    return text if _is_canonical(text) else format_quantity(value, form)
+        return format_quantity(value.quantize(_MILLI, ROUND_UP, _EXACT), notation)
+    return text if _is_canonical(text) else format_quantity(value, notation)
 
 
 def _is_canonical(text: str) -> bool:
@@ -64,11 +64,11 @@ def _count_decimals(value: Decimal) -> int:
     return -exponent
 
 
-def format_quantity(value: Decimal, form: str) -> str:
+def format_quantity(value: Decimal, notation: str) -> str:
     """Return the canonical text of a value in the format binary, decimal or exponent."""
     if not value:
         return "0"
-    if form == "binary" and abs(value) >= 1024 and value == value.to_integral_value():
+    if notation == "binary" and abs(value) >= 1024 and value == value.to_integral_value():
         integer, power = int(value), 0
         while power < 6 and integer % 1024 == 0:
             integer, power = integer // 1024, power + 1
@@ -80,7 +80,7 @@ def format_quantity(value: Decimal, form: str) -> str:
     exponent += len(all_digits) - len(mantissa)
     mantissa, exponent = mantissa + "0" * (exponent % 3), exponent - exponent % 3
     # There is no suffix beyond E: a real server returns 1 for 1000E.
-    suffix = _DECIMAL_SUFFIX.get(exponent, "") if form != "exponent" else f"e{exponent}" if exponent else ""
+    suffix = _DECIMAL_SUFFIX.get(exponent, "") if notation != "exponent" else f"e{exponent}" if exponent else ""
     return f"{'-' if sign else ''}{mantissa}{suffix}"
 
 

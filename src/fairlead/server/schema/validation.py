@@ -74,10 +74,10 @@ def validate(
         if any(cause.reason in _BLOCKS_CEL_RULES for cause in errors):
             errors.append(field_errors.invalid(_NIL, None, _NOT_CHECKED))
         else:
-            failed = cel.evaluate_rules(node, obj, old)
-            errors += [failure.error for failure in failed if not failure.is_ratcheted]
+            rule_errors = cel.evaluate_rules(node, obj, old)
+            errors += [failure.error for failure in rule_errors if not failure.is_ratcheted]
             if warn is not None:
-                forgiven = [failure.error for failure in failed if failure.is_ratcheted]
+                forgiven = [failure.error for failure in rule_errors if failure.is_ratcheted]
                 for warning in sorted(f"{error.field}: {error.message}" for error in forgiven):
                     warn(warning)
     return errors
@@ -143,12 +143,12 @@ def _run_checks(node: Node, value: Any, path: str, errors: list[_Error], old: An
 
 def _check_type(constraints: Constraints, value: Any, path: str, errors: list[_Error]) -> int:
     is_too_large = type(value) is int and not -(2**63) <= value < 2**63
-    kind, form = _KINDS[float if is_too_large else type(value)]
+    kind, format_name = _KINDS[float if is_too_large else type(value)]
     is_whole_number = kind == "number" and "integer" in constraints.types and _is_json_integer(value)
     fits = kind in constraints.types or is_whole_number or (kind == "integer" and "number" in constraints.types)
     is_stringlike = kind in ("string", "array")
-    if not is_stringlike and constraints.format and not fits and form != constraints.format:
-        errors.append(_build_type_error(path, constraints.format, form))
+    if not is_stringlike and constraints.format and not fits and format_name != constraints.format:
+        errors.append(_build_type_error(path, constraints.format, format_name))
         return 0
     if constraints.format and is_stringlike and not ("number" in constraints.types or "integer" in constraints.types):
         return 1
@@ -225,13 +225,13 @@ def _check_string(constraints: Constraints, value: str, path: str, errors: list[
 
 def _check_number(constraints: Constraints, value: float, path: str, errors: list[_Error]) -> None:
     single = constraints.types[0] if len(constraints.types) == 1 else ""
-    form = constraints.format if single in ("integer", "number") else ""
-    _is_in_range(value, single, form, "Checked", path, errors)
+    format_name = constraints.format if single in ("integer", "number") else ""
+    _is_in_range(value, single, format_name, "Checked", path, errors)
     if constraints.only_type:
         return
     is_integer = type(value) is int
     if constraints.multiple_of is not None:
-        exact = _is_in_range(constraints.multiple_of, single, form, "MultipleOf", path, errors)
+        exact = _is_in_range(constraints.multiple_of, single, format_name, "MultipleOf", path, errors)
         factor = int(constraints.multiple_of) if is_integer and exact else float(constraints.multiple_of)
         if factor <= 0:
             message = f"factor MultipleOf declared for {path} must be positive: {field_errors.format_go(factor)}"
@@ -241,31 +241,31 @@ def _check_number(constraints: Constraints, value: float, path: str, errors: lis
                 _build_invalid_error(path, value, f"should be a multiple of {field_errors.format_go(factor)}")
             )
     if constraints.minimum is not None:
-        exact = _is_in_range(constraints.minimum, single, form, "Minimum boundary", path, errors)
+        exact = _is_in_range(constraints.minimum, single, format_name, "Minimum boundary", path, errors)
         bound = int(constraints.minimum) if is_integer and exact else float(constraints.minimum)
         if value < bound or (constraints.exclusive_minimum and value == bound):
             relation = "greater than" if constraints.exclusive_minimum else "greater than or equal to"
             errors.append(_build_invalid_error(path, value, f"should be {relation} {field_errors.format_go(bound)}"))
     if constraints.maximum is not None:
-        exact = _is_in_range(constraints.maximum, single, form, "Maximum boundary", path, errors)
+        exact = _is_in_range(constraints.maximum, single, format_name, "Maximum boundary", path, errors)
         bound = int(constraints.maximum) if is_integer and exact else float(constraints.maximum)
         if value > bound or (constraints.exclusive_maximum and value == bound):
             relation = "less than" if constraints.exclusive_maximum else "less than or equal to"
             errors.append(_build_invalid_error(path, value, f"should be {relation} {field_errors.format_go(bound)}"))
 
 
-def _is_in_range(value: float, kind: str, form: str, number_kind: str, path: str, errors: list[_Error]) -> bool:
+def _is_in_range(value: float, kind: str, format_name: str, number_kind: str, path: str, errors: list[_Error]) -> bool:
     """Return whether a number fits the type and format. Append an error if it does not."""
     if kind == "integer":
-        limit = 2**31 if form == "int32" else 2**63
+        limit = 2**31 if format_name == "int32" else 2**63
         is_within_limits = float(value).is_integer() and -limit <= value < limit
         is_within_limits = is_within_limits and not (type(value) is float and value == -(2**63))
-    elif form == "float":
+    elif format_name == "float":
         is_within_limits = abs(value) <= 3.4028235677973366e38
     else:
         is_within_limits = True
     if not is_within_limits:
-        format_text = f"with format {form}" if form else "(default format)"
+        format_text = f"with format {format_name}" if format_name else "(default format)"
         errors.append(_build_error_without_path(f"{number_kind} value must be of type {kind} {format_text} in {path}"))
     return is_within_limits
 

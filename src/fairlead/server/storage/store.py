@@ -92,12 +92,14 @@ class ObjectTable:
 
         The cost depends on the number of objects that are read, and on the number of changes since `version`.
         """
-        changed = self._find_changed(namespace, version)
-        old = deque(sorted((key, stored) for key, stored in changed.items() if stored is not None and key >= start))
+        changed_names = self._find_changed(namespace, version)
+        old = deque(
+            sorted((key, stored) for key, stored in changed_names.items() if stored is not None and key >= start)
+        )
         for key, stored in self.scan(namespace, start):
             while old and old[0][0] < key:
                 yield old.popleft()
-            if key not in changed:
+            if key not in changed_names:
                 yield key, stored
         yield from old
 
@@ -126,12 +128,12 @@ class ObjectTable:
 
         None: the object did not exist.
         """
-        changed: dict[str, Stored | None] = {}
+        changed_objects: dict[str, Stored | None] = {}
         for event in reversed(self.events_after(version)):
             space = event.namespace
             if namespace is None or space == namespace:
-                changed[f"{space}/{event.name}" if space else event.name] = event.previous
-        return changed
+                changed_objects[f"{space}/{event.name}" if space else event.name] = event.previous
+        return changed_objects
 
     def get_at(self, namespace: str, name: str, version: int) -> Stored | None:
         """Return the object as it was at `version`, or at `compacted_version` if that is later."""
@@ -175,11 +177,11 @@ class ObjectTable:
         self.events.append(event)
         self._versions.append(event.version)
         if len(self.events) > 2 * self._history:  # Half of the events is trimmed, so that trimming is rare.
-            cut = len(self.events) - self._history
-            self.compacted_version = self._versions[cut - 1]
-            del self.events[:cut]
-            del self._versions[:cut]
-            self.first += cut
+            first_kept = len(self.events) - self._history
+            self.compacted_version = self._versions[first_kept - 1]
+            del self.events[:first_kept]
+            del self._versions[:first_kept]
+            self.first += first_kept
         if self._waiters and self._waking is not self._waiters[0][1].get_loop():
             self._wake_waiters()
 
@@ -246,10 +248,10 @@ class ObjectTable:
 
     def compact(self, version: int) -> None:
         """Remove the changes up to `version` from the history."""
-        cut = bisect_right(self._versions, version)
-        del self.events[:cut]
-        del self._versions[:cut]
-        self.first += cut
+        first_kept = bisect_right(self._versions, version)
+        del self.events[:first_kept]
+        del self._versions[:first_kept]
+        self.first += first_kept
         self.compacted_version = max(self.compacted_version, version)
 
 

@@ -167,10 +167,10 @@ def delete_object(
         admit(stored)
     table = server.table(resource)
     if resource.is_definition and "deletionTimestamp" not in stored.object["metadata"]:
-        changed = server.definitions.mark_for_deletion(stored.object)
+        marked_object = server.definitions.mark_for_deletion(stored.object)
         if options.dry_run:
-            return Stored(changed, stored.version), False
-        marked = server.store.put(table, changed)
+            return Stored(marked_object, stored.version), False
+        marked = server.store.put(table, marked_object)
         server.after_write(resource, stored, marked)
         return marked, False
     if resource.plural == "namespaces" and not resource.group:
@@ -190,13 +190,13 @@ def delete_object(
     if finalizers or is_graceful:
         # Like every write through another version than the storage version, this loses the fields unknown to that one.
         returned_object = versions.view(resource, stored).object if resource.custom else stored.object
-        changed = versions.stored_form(resource, {**returned_object, "metadata": metadata})
-        if not must_rewrite(resource, stored) and encoding.exactly_equal(changed, stored.object):
+        marked_object = versions.stored_form(resource, {**returned_object, "metadata": metadata})
+        if not must_rewrite(resource, stored) and encoding.exactly_equal(marked_object, stored.object):
             marked = stored
         elif options.dry_run:
-            marked = Stored(changed, stored.version)
+            marked = Stored(marked_object, stored.version)
         else:
-            marked = server.store.put(table, changed)
+            marked = server.store.put(table, marked_object)
             server.after_write(resource, stored, marked)
         if finalizers or metadata.get("deletionGracePeriodSeconds"):
             return marked, False
@@ -260,10 +260,10 @@ def _terminate_namespace(server: "Server", resource: Resource, stored: Stored, o
         metadata["finalizers"] = list(dict.fromkeys(finalizers))
         if not finalizers:
             del metadata["finalizers"]
-    changed = {**obj, "metadata": metadata, "status": {**(obj.get("status") or {}), "phase": "Terminating"}}
+    changed_object = {**obj, "metadata": metadata, "status": {**(obj.get("status") or {}), "phase": "Terminating"}}
     if options.dry_run:
-        return Stored(changed, stored.version)
-    marked = server.store.put(server.store.table("", "namespaces"), changed)
+        return Stored(changed_object, stored.version)
+    marked = server.store.put(server.store.table("", "namespaces"), changed_object)
     server.after_write(resource, stored, marked)
     return marked
 

@@ -99,20 +99,20 @@ def _check_identity(write: Write, obj: Object) -> Object:
 
 def evaluate_apply(write: Write, live: Stored | None, config: Object, duplicates: list[str]) -> Object:
     """Return the object after an apply, or the live object itself if nothing changes."""
-    obj, managed = write.server.field_tracker.apply(write, live, config)
+    obj, managed_fields = write.server.field_tracker.apply(write, live, config)
     report_duplicate_keys(write, duplicates)
     before = live.object["metadata"].get("managedFields") if live is not None else None
-    if live is not None and obj is get_unmanaged(live) and equal_except_times(managed, before):
+    if live is not None and obj is get_unmanaged(live) and equal_except_times(managed_fields, before):
         return live.object
     metadata = obj.get("metadata") or {}
     if live is None and metadata.get("uid"):
         raise build_uid_mismatch(write, metadata["uid"])
-    write.managed = managed
+    write.managed = managed_fields
     # If only owners change, the object is not decoded again, so it gets no defaults of another version.
     only_owners_change = live is not None and obj is get_unmanaged(live)
     result = obj if only_owners_change else decoding.decode_applied(write, obj)
     write.changes.note_merged(write, metadata, result)
-    return set_managed_fields(_check_identity(write, result), managed)
+    return set_managed_fields(_check_identity(write, result), managed_fields)
 
 
 def decode_configuration(write: Write) -> tuple[Object, list[str]]:

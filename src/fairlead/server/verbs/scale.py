@@ -194,7 +194,7 @@ def _format_selector(resource: Resource, obj: Object) -> str:
 def _build_scale(resource: Resource, live: Stored) -> Stored:
     """Return the Scale of a stored object, whose managedFields say who owns the replicas."""
     paths_by_version = _find_replica_paths(resource)
-    managed = tuple(
+    managed_fields = tuple(
         ManagedFieldsEntry(
             entry.manager,
             entry.operation,
@@ -209,12 +209,12 @@ def _build_scale(resource: Resource, live: Stored) -> Stored:
     scale_object = build_scale_object(resource, live.object)
     if resource.custom and _get_at(live.object, resource.scale["specReplicasPath"]) is None:
         scale_object = {**scale_object, "spec": {"replicas": UNSET}}
-    scale = Stored(set_managed_fields(scale_object, managed), live.version)
-    scale.derived["managed"] = managed
+    scale = Stored(set_managed_fields(scale_object, managed_fields), live.version)
+    scale.derived["managed"] = managed_fields
     return scale
 
 
-def _apply_scale(write: Write, live: Stored, scale: Object, managed: ManagedFields | None) -> Object:
+def _apply_scale(write: Write, live: Stored, scale: Object, managed_fields: ManagedFields | None) -> Object:
     """Return the object with the replicas of a Scale.
 
     The managers of the Scale's replicas own the object's replicas.
@@ -226,7 +226,7 @@ def _apply_scale(write: Write, live: Stored, scale: Object, managed: ManagedFiel
     if replicas < 0 and not resource.custom:
         cause = field_errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_kind("autoscaling", "Scale", write.name, [cause])
-    owners = _merge_owners(resource, get_managed_fields(live), managed or ())
+    owners = _merge_owners(resource, get_managed_fields(live), managed_fields or ())
     version = scale["metadata"].get("resourceVersion") or str(live.version)
     obj = _set_at(live.object, resource.scale["specReplicasPath"].strip(".").split("."), replicas)
     obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": version}}

@@ -171,8 +171,10 @@ def _restore_merged_metadata(write: Write, obj: Object) -> Object:
     """Return the response to an apply that deleted the object, with the metadata that the apply left empty."""
     obj = commit.normalize_numbers(write, obj)
     new_metadata, merged = obj["metadata"], write.changes.merged_metadata or {}
-    added = {key: value for key, value in merged.items() if key not in new_metadata or key in ("annotations", "labels")}
-    return {**obj, "metadata": {**new_metadata, **added}} if added else obj
+    added_fields = {
+        key: value for key, value in merged.items() if key not in new_metadata or key in ("annotations", "labels")
+    }
+    return {**obj, "metadata": {**new_metadata, **added_fields}} if added_fields else obj
 
 
 def _format_uid_precondition(write: Write, uid: str, live: Stored | None) -> str:

@@ -60,10 +60,10 @@ class RegisteredVersions:
 
 def get_managed_fields(stored: Stored) -> ownership.ManagedFields:
     """Return the decoded managed fields of a stored object. The result is cached with the object."""
-    managed: ownership.ManagedFields | None = stored.derived.get("managed")
-    if managed is None:
-        managed = stored.derived["managed"] = ownership.decode(stored.object["metadata"].get("managedFields"))
-    return managed
+    managed_fields: ownership.ManagedFields | None = stored.derived.get("managed")
+    if managed_fields is None:
+        managed_fields = stored.derived["managed"] = ownership.decode(stored.object["metadata"].get("managedFields"))
+    return managed_fields
 
 
 def get_unmanaged(stored: Stored) -> Object:
@@ -82,12 +82,12 @@ def remove_managed_fields(obj: Object) -> Object:
     return {**obj, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
 
 
-def set_managed_fields(obj: Object, managed: ownership.ManagedFields) -> Object:
+def set_managed_fields(obj: Object, managed_fields: ownership.ManagedFields) -> Object:
     """Return the object with metadata.managedFields set to these entries."""
     metadata = dict(obj.get("metadata") or {})
     metadata.pop("managedFields", None)
-    if managed:
-        metadata["managedFields"] = ownership.encode(managed)
+    if managed_fields:
+        metadata["managedFields"] = ownership.encode(managed_fields)
     return {**obj, "metadata": metadata}
 
 
@@ -115,20 +115,20 @@ class FieldTracker:
         The writer owns every field that the submitted managedFields do not assign to another manager.
         """
         submitted = (obj.get("metadata") or {}).get("managedFields")
-        managed = ownership.read_submitted(ownership.NO_MANAGED_FIELDS, submitted)
+        managed_fields = ownership.read_submitted(ownership.NO_MANAGED_FIELDS, submitted)
         obj = remove_managed_fields(obj)
-        write.managed = ownership.update(None, managed, obj, self._build_field_write(write))
+        write.managed = ownership.update(None, managed_fields, obj, self._build_field_write(write))
         return set_managed_fields(obj, write.managed)
 
     def track_update(self, write: "Write", live: Stored, obj: Object) -> Object:
         """Return a changed object with its managedFields. The writer owns the changed fields."""
         submitted = (obj.get("metadata") or {}).get("managedFields")
-        managed = get_managed_fields(live)
+        managed_fields = get_managed_fields(live)
         # A write to a subresource cannot change or reset them.
         if not write.subresource and submitted != live.object["metadata"].get("managedFields"):
-            managed = ownership.read_submitted(managed, submitted)
+            managed_fields = ownership.read_submitted(managed_fields, submitted)
         obj = remove_managed_fields(obj)
-        write.managed = ownership.update(get_unmanaged(live), managed, obj, self._build_field_write(write))
+        write.managed = ownership.update(get_unmanaged(live), managed_fields, obj, self._build_field_write(write))
         return set_managed_fields(obj, write.managed)
 
     def track_server_update(
@@ -144,8 +144,8 @@ class FieldTracker:
             subresource,
             find_reset_fields(resource, subresource),
         )
-        managed = ownership.update(get_unmanaged(live), get_managed_fields(live), obj, field_write)
-        return set_managed_fields(obj, managed), managed
+        managed_fields = ownership.update(get_unmanaged(live), get_managed_fields(live), obj, field_write)
+        return set_managed_fields(obj, managed_fields), managed_fields
 
     def apply(self, write: "Write", live: Stored | None, config: Object) -> tuple[Object, ownership.ManagedFields]:
         """Return the object after an apply, without managedFields, and its managed fields.

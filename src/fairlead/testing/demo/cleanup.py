@@ -48,14 +48,14 @@ async def remove_demo_objects(client: Client, namespace: str, resources: Collect
             continue
         with suppress(Forbidden):  # an account that may not list a kind has not created objects of it
             objects = (await client.list(kind, metadata_only=True)).items
-            own = [
+            demo_objects = [
                 obj
                 for obj in objects
                 if namespace in (obj.namespace or obj.name) or obj.labels.get(DEMO_LABEL) == namespace
             ]
-            if len(own) < len(objects):
+            if len(demo_objects) < len(objects):
                 own_crds.pop(key, None)
-            await asyncio.gather(*map(limit_concurrency(partial(_remove, client, kind)), own))
+            await asyncio.gather(*map(limit_concurrency(partial(_remove, client, kind)), demo_objects))
     for crd in own_crds.values():
         with suppress(NotFound):
             await client.delete(CustomResourceDefinition, crd.name, uid=crd.uid)
@@ -65,9 +65,9 @@ async def remove_demo_objects(client: Client, namespace: str, resources: Collect
 async def _find_deletable_kinds(client: Client) -> dict[tuple[str, str], Kind]:
     """Return the kinds that a demo may have created, by (group, plural). CRDs are left out: they are deleted last."""
     return {
-        (served.kind.group, served.kind.plural): served.kind
-        for served in await client.kinds()
-        if served.verbs >= {"list", "patch", "delete"} and served.kind.plural != "customresourcedefinitions"
+        (served_kind.kind.group, served_kind.kind.plural): served_kind.kind
+        for served_kind in await client.kinds()
+        if served_kind.verbs >= {"list", "patch", "delete"} and served_kind.kind.plural != "customresourcedefinitions"
     }
 
 

@@ -36,9 +36,9 @@ class Cluster:
         """Return the kinds that the cluster serves, in the preferred version, by (group, kind)."""
         kinds: dict[tuple[str, str], Kind] = {}
         try:
-            for served in await self.client.kinds():
-                if "list" in served.verbs and "get" in served.verbs:
-                    kinds.setdefault((served.kind.group, served.kind.kind), served.kind)
+            for served_kind in await self.client.kinds():
+                if "list" in served_kind.verbs and "get" in served_kind.verbs:
+                    kinds.setdefault((served_kind.kind.group, served_kind.kind.kind), served_kind.kind)
         except (ApiError, OSError) as error:
             raise Unreachable(f"its API resources cannot be read: {_format_error(error)}") from None
         return kinds

@@ -68,9 +68,9 @@ async def _look(cluster: Cluster, parents: Iterable[Parent], evidence: Evidence,
     readable: set[Parent] = set()
     try:
         look.uid = await _check_identity(cluster, evidence)
-        served = await cluster.kinds()
+        served_kinds = await cluster.kinds()
         for key, parents_of_kind in parents_by_kind.items():
-            kind = served.get(key)
+            kind = served_kinds.get(key)
             if kind is None:
                 look.doubts |= dict.fromkeys(
                     parents_of_kind, f"it does not serve {key[1]} of {key[0] or 'the core group'}"

@@ -138,8 +138,8 @@ class OrphanRule:
             for parent in parents:
                 if not _NAME.fullmatch(parent.name) or (parent.namespace and not _NAME.fullmatch(parent.namespace)):
                     raise UnreadableIdentity(f"names a parent that cannot exist: {parent}")
-        except KeepObject as keep:
-            keep_reason = str(keep)
+        except KeepObject as decision:
+            keep_reason = str(decision)
         except UnreadableIdentity as problem:
             unreadable = str(problem)
         except Exception as error:  # A rule may be a user's program. If it fails, nothing is known.

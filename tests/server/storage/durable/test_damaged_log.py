@@ -33,28 +33,29 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in ("lock", "state.db-shm")}
 
 
-def damage(folder, place):
+def damage(folder, damaged_part):
     log = folder / "state.db-wal"
     content = bytearray(log.read_bytes())
     frames = (len(content) - HEADER) // FRAME
-    if place == "removed":
+    if damaged_part == "removed":
         return log.unlink()
-    if place == "cut":
+    if damaged_part == "cut":
         return log.write_bytes(content[: HEADER + frames // 2 * FRAME])
-    if place == "emptied":
+    if damaged_part == "emptied":
         return log.write_bytes(b"")
-    frame = {"the first frame": 0, "a frame in the middle": frames // 2, "the last frame": frames - 1}.get(place)
+    frame = {"the first frame": 0, "a frame in the middle": frames // 2, "the last frame": frames - 1}.get(damaged_part)
     start = 8 if frame is None else HEADER + frame * FRAME + 2000
     content[start] ^= 0x20
     return log.write_bytes(content)
 
 
 @pytest.mark.parametrize(
-    "place", ["the header", "the first frame", "a frame in the middle", "the last frame", "cut", "emptied", "removed"]
+    "damaged_part",
+    ["the header", "the first frame", "a frame in the middle", "the last frame", "cut", "emptied", "removed"],
 )
-def test_log_without_acknowledged_writes_is_rejected_and_not_changed(tmp_path, place):
+def test_log_without_acknowledged_writes_is_rejected_and_not_changed(tmp_path, damaged_part):
     folder = create_state(tmp_path / "d")
-    damage(folder, place)
+    damage(folder, damaged_part)
     before = contents(folder)
     with pytest.raises(DataError) as raised:
         Server(data=folder)

@@ -44,7 +44,7 @@ class Writer:
         self.acknowledged: Any = DELETED
         self.in_flight: Any = DELETED
 
-    async def write(self, api: HttpTransport, observed: Observations) -> None:
+    async def write(self, api: HttpTransport, observations: Observations) -> None:
         self.count += 1
         delete = self.acknowledged != DELETED and self.rng.random() < 0.2
         self.in_flight = DELETED if delete else {"n": str(self.count), "again": str(self.count), "pad": "x" * 500}
@@ -57,10 +57,10 @@ class Writer:
             response = await api.request(HttpRequest("PUT", f"{MAPS}/{self.name}", body=body))
         assert response.status in (200, 201), response.body
         self.acknowledged = self.in_flight
-        observed.acknowledged += 1
+        observations.acknowledged += 1
         if not delete:
             obj = json.loads(response.body)
-            observed.add(int(obj["metadata"]["resourceVersion"]), (self.name, obj["data"]))
+            observations.add(int(obj["metadata"]["resourceVersion"]), (self.name, obj["data"]))
 
     def check(self, stored: dict[str, Any]) -> None:
         actual = stored[self.name]["data"] if self.name in stored else DELETED
@@ -75,7 +75,7 @@ class GroupWriter:
         self.created = 0
         self.deleting = False
 
-    async def write(self, api: HttpTransport, observed: Observations) -> None:
+    async def write(self, api: HttpTransport, observations: Observations) -> None:
         if self.created < GROUP_SIZE:
             body = {"metadata": {"name": f"group-{self.created}", "labels": {"group": "yes"}}}
             response = await api.request(HttpRequest("POST", MAPS, body=json.dumps(body).encode()))
@@ -121,7 +121,7 @@ class Watcher:
         self.version = 0
         self.state: dict[str, Any] = {}
 
-    async def follow(self, api: HttpTransport, observed: Observations, until: str = "") -> None:
+    async def follow(self, api: HttpTransport, observations: Observations, until: str = "") -> None:
         stream = await api.stream(
             HttpRequest("GET", MAPS, query={"watch": "true", "resourceVersion": str(self.version)})
         )
@@ -130,45 +130,47 @@ class Watcher:
             while until not in self.state and (chunk := await stream.read()):
                 *lines, remainder = (remainder + chunk).split(b"\n")
                 for line in lines:
-                    self.handle_event(json.loads(line), observed)
+                    self.handle_event(json.loads(line), observations)
         finally:
             await stream.close()
 
-    def handle_event(self, frame: dict[str, Any], observed: Observations) -> None:
+    def handle_event(self, frame: dict[str, Any], observations: Observations) -> None:
         assert frame["type"] in ("ADDED", "MODIFIED", "DELETED"), frame
         metadata = frame["object"]["metadata"]
         name, version = metadata["name"], int(metadata["resourceVersion"])
         assert version > self.version
         self.version = version
         if frame["type"] == "DELETED":
-            observed.add(version, (name, DELETED))
+            observations.add(version, (name, DELETED))
             del self.state[name]
         else:
-            observed.add(version, (name, frame["object"].get("data")) if not name.startswith("group-") else name)
+            observations.add(version, (name, frame["object"].get("data")) if not name.startswith("group-") else name)
             self.state[name] = frame["object"]
 
 
-async def run_and_kill(folder, rng, observed, writers, watcher) -> None:
+async def run_and_kill(folder, rng, observations, writers, watcher) -> None:
     """Start a server, compare its state with the acknowledged one, write, and kill the server."""
     async with serving(folder) as (process, api):
         listed = json.loads((await api.request(HttpRequest("GET", MAPS))).body)
         stored = {item["metadata"]["name"]: item for item in listed["items"]}
         version = int(listed["metadata"]["resourceVersion"])
-        assert version >= observed.highest, "the server lost a version that a client has seen"
+        assert version >= observations.highest, "the server lost a version that a client has seen"
         for writer in writers:
             writer.check(stored)
         if not watcher.version:
             watcher.version = version
-        until = observed.acknowledged + rng.randrange(1, 150)
+        until = observations.acknowledged + rng.randrange(1, 150)
 
         async def write_until_killed(writer) -> None:
             while True:
-                await writer.write(api, observed)
-                if observed.acknowledged >= until and process.returncode is None:
+                await writer.write(api, observations)
+                if observations.acknowledged >= until and process.returncode is None:
                     process.send_signal(signal.SIGKILL)  # Other writers have requests in flight.
 
         results = await asyncio.gather(
-            watcher.follow(api, observed), *(write_until_killed(writer) for writer in writers), return_exceptions=True
+            watcher.follow(api, observations),
+            *(write_until_killed(writer) for writer in writers),
+            return_exceptions=True,
         )
         for result in results:
             assert isinstance(result, ConnectionError | None), result
@@ -176,10 +178,10 @@ async def run_and_kill(folder, rng, observed, writers, watcher) -> None:
 
 async def test_acknowledged_writes_survive_kill_9(tmp_path):
     rng = random.Random(SEED)
-    observed, watcher = Observations(), Watcher()
+    observations, watcher = Observations(), Watcher()
     writers = [*(Writer(f"w{n}", rng) for n in range(6)), GroupWriter()]
     for _ in range(KILLS):
-        await run_and_kill(tmp_path / "d", rng, observed, writers, watcher)
+        await run_and_kill(tmp_path / "d", rng, observations, writers, watcher)
     async with serving(tmp_path / "d") as (_, api):  # The watch alone must have the same state as a list.
         listed = json.loads((await api.request(HttpRequest("GET", MAPS))).body)
         version = int(listed["metadata"]["resourceVersion"])
@@ -187,11 +189,11 @@ async def test_acknowledged_writes_survive_kill_9(tmp_path):
             writer.check({item["metadata"]["name"]: item for item in listed["items"]})
         last = json.loads((await api.request(HttpRequest("POST", MAPS, body=b'{"metadata":{"name":"last"}}'))).body)
         assert int(last["metadata"]["resourceVersion"]) == version + 1
-        await watcher.follow(api, observed, until="last")
+        await watcher.follow(api, observations, until="last")
     watched_objects = {name: obj for name, obj in watcher.state.items() if name != "last"}
     assert {name: obj["metadata"]["resourceVersion"] for name, obj in watched_objects.items()} == {
         item["metadata"]["name"]: item["metadata"]["resourceVersion"]
         for item in listed["items"]
         if item["metadata"]["name"] != "kube-root-ca.crt"
     }
-    print(f"{KILLS} kills, {observed.acknowledged} writes acknowledged, {len(observed.versions)} versions observed")
+    print(f"{KILLS} kills, {observations.acknowledged} writes acknowledged, {len(observations.versions)} versions seen")

@@ -232,14 +232,14 @@ async def test_writes_to_a_full_disk_are_rejected_and_undone(tmp_path, caplog):
         limit_size(server, 1)  # SQLite then permits no more pages than there are.
         big = {"k": "x" * 100_000}
         other_definition = json.loads(json.dumps(WIDGET).replace("idget", "adget"))
-        rejected = await asyncio.gather(
+        rejections = await asyncio.gather(
             send(server, "PUT", f"{MAPS}/a", named("a", data=big)),
             send(server, "POST", MAPS, named("b", data=big)),
             send(server, "POST", DEFINITIONS, {**other_definition, "metadata": {"name": "wadgets.example.com"}}),
             send(server, "DELETE", f"{DEFINITIONS}/widgets.example.com"),
         )
-        assert {status for status, _ in rejected} == {500}
-        assert "database or disk is full" in rejected[0][1]["message"]
+        assert {status for status, _ in rejections} == {500}
+        assert "database or disk is full" in rejections[0][1]["message"]
         assert "undone and rejected" in caplog.text
         assert await read_all(server) == before
         assert await watching == b""  # The stream ended, because its changes were undone.
@@ -329,11 +329,11 @@ def create_state(folder):
     return folder
 
 
-@pytest.mark.parametrize("place", ["the header", "the pages", "an object"])
-def test_damaged_database_is_rejected_and_not_changed(tmp_path, place):
+@pytest.mark.parametrize("damaged_part", ["the header", "the pages", "an object"])
+def test_damaged_database_is_rejected_and_not_changed(tmp_path, damaged_part):
     folder = create_state(tmp_path / "d")
     database_bytes = bytearray((folder / "state.db").read_bytes())
-    start = {"the header": 0, "the pages": 4096, "an object": database_bytes.index(b"xxxxxxxx")}[place]
+    start = {"the header": 0, "the pages": 4096, "an object": database_bytes.index(b"xxxxxxxx")}[damaged_part]
     database_bytes[start : start + 50] = b"y" * 50
     (folder / "state.db").write_bytes(database_bytes)
     before = contents(folder)

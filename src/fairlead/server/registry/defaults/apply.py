@@ -28,8 +28,8 @@ def _apply_to_value(node: Node, value: Any) -> Any:
         return value
     result = value
     for rule in object_rules:
-        changed = rule(result)
-        result = result if changed == result else changed
+        changed_result = rule(result)
+        result = result if changed_result == result else changed_result
     for key, default, is_pointer in field_defaults:
         if result.get(key) is None or (result[key] == "" and not is_pointer):
             computed = default(result) if callable(default) else default
@@ -40,9 +40,9 @@ def _apply_to_value(node: Node, value: Any) -> Any:
     for key, child in children.items():
         inner = result.get(key)
         if inner is not None:
-            changed = _apply_to_value(child, inner)
-            if changed is not inner:
-                result = {**result, key: changed}
+            changed_result = _apply_to_value(child, inner)
+            if changed_result is not inner:
+                result = {**result, key: changed_result}
     return result
 
 

@@ -252,14 +252,14 @@ def set_scaling_behavior(spec: Value) -> Value:
     behavior = spec["behavior"]
     percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
     pods = {"type": "Pods", "value": 4, "periodSeconds": 15}
-    up = {
+    scale_up = {
         "stabilizationWindowSeconds": 0,
         "selectPolicy": "Max",
         "policies": [pods, percent],
         **(behavior.get("scaleUp") or {}),
     }
-    down = {"selectPolicy": "Max", "policies": [percent], **(behavior.get("scaleDown") or {})}
-    return {**spec, "behavior": {**behavior, "scaleUp": up, "scaleDown": down}}
+    scale_down = {"selectPolicy": "Max", "policies": [percent], **(behavior.get("scaleDown") or {})}
+    return {**spec, "behavior": {**behavior, "scaleUp": scale_up, "scaleDown": scale_down}}
 
 
 def default_subject_group(subject: Value) -> Any:

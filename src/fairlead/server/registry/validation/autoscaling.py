@@ -47,16 +47,17 @@ def _check_api_group(reference: Scope) -> Errors:
         yield reference.invalid("apiVersion", "apiVersion must specify API group", version)
 
 
-def _require_either(first: str, second: str, missing: str, both_error: str = "") -> Rule:
+def _require_either(first: str, second: str, missing_error: str, both_error: str = "") -> Rule:
     """Require one of two target fields.
 
-    `missing` is the error if neither is set, `both_error` the error if both are set; an empty `both_error` allows both.
+    `missing_error` is the error if neither is set, `both_error` the error if both are set. An empty `both_error` allows
+    both.
     """
 
     def rule(target: Scope) -> Errors:
         is_set = [target.get(key) is not None for key in (first, second)]
         if not any(is_set):
-            yield target.required(second, missing)
+            yield target.required(second, missing_error)
         elif all(is_set) and both_error:
             yield target.forbidden(first, both_error)
 

@@ -34,9 +34,9 @@ def find_schedule_problem(schedule: str) -> str:
     fields = schedule.split()
     if len(fields) != len(_FIELDS):
         return f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
-    for field_text, (minimum, maximum, named) in zip(fields, _FIELDS, strict=True):
+    for field_text, (minimum, maximum, names) in zip(fields, _FIELDS, strict=True):
         for range_text in filter(None, field_text.split(",")):
-            if problem := _find_range_problem(range_text, minimum, maximum, named):
+            if problem := _find_range_problem(range_text, minimum, maximum, names):
                 return problem
     return ""
 
@@ -52,7 +52,7 @@ def _find_descriptor_problem(descriptor: str) -> str:
     return f'failed to parse duration {descriptor}: time: invalid duration "{duration}"'
 
 
-def _find_range_problem(text: str, minimum: int, maximum: int, named: dict[str, int]) -> str:
+def _find_range_problem(text: str, minimum: int, maximum: int, names: dict[str, int]) -> str:
     span, *steps = text.split("/")
     ends = span.split("-")
     if ends[0] in ("*", "?"):
@@ -60,7 +60,7 @@ def _find_range_problem(text: str, minimum: int, maximum: int, named: dict[str, 
     else:
         numbers: list[int] = []
         for end_text in ends[:2]:
-            number = named.get(end_text.lower(), _parse_number(end_text))
+            number = names.get(end_text.lower(), _parse_number(end_text))
             if isinstance(number, str):
                 return number
             numbers.append(number)

@@ -105,7 +105,7 @@ def _check_finished(change: _Change) -> Errors:
 
 def _check_indexes(change: _Change) -> Errors:
     status, spec = change.status, change.spec
-    completed, failed, completions = (
+    completed, failed_indexes, completions = (
         status.text("completedIndexes"),
         status.get("failedIndexes"),
         spec.get("completions"),
@@ -114,13 +114,13 @@ def _check_indexes(change: _Change) -> Errors:
     changes_completed, changes_failed = change.changes("completedIndexes"), change.changes("failedIndexes")
     if changes_completed and completions is not None and (problem := count_indexes(completed, completions)[1]):
         yield status.invalid("completedIndexes", f"error parsing completedIndexes: {problem}")
-    is_parsed = changes_failed and completions is not None and has_limit and failed is not None
-    if is_parsed and (problem := count_indexes(failed, completions)[1]):
+    is_parsed = changes_failed and completions is not None and has_limit and failed_indexes is not None
+    if is_parsed and (problem := count_indexes(failed_indexes, completions)[1]):
         yield status.invalid("failedIndexes", f"error parsing failedIndexes: {problem}")
     if changes_completed and completed and spec.get("completionMode") != "Indexed":
         message = "cannot set non-empty completedIndexes when non-indexed completion mode"
         yield status.invalid("completedIndexes", message)
-    if changes_failed and not has_limit and failed is not None:
+    if changes_failed and not has_limit and failed_indexes is not None:
         yield status.invalid("failedIndexes", "cannot set non-null failedIndexes when backoffLimitPerIndex is null")
     if change.is_finished and (change.finishes or change.changes("terminating")) and status.number("terminating") > 0:
         yield status.invalid("terminating", "terminating>0 is invalid for finished job")

@@ -97,8 +97,8 @@ class Scope:
     def path(self, key: str = "") -> str:
         """Return the path of this object, or of its field `key`, as error messages show it: spec.ports[0].name."""
         name = self._name if self._index is None else f"{self._name}[{self._index}]"
-        own: str = name if self.parent is None else self.parent.path(name)
-        return f"{own}.{key}" if own and key and key[0] != "[" else own + key
+        own_path: str = name if self.parent is None else self.parent.path(name)
+        return f"{own_path}.{key}" if own_path and key and key[0] != "[" else own_path + key
 
     def required(self, key: str = "", detail: str = "") -> FieldError:
         return field_errors.required(self.path(key), detail)

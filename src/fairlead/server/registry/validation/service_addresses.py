@@ -62,13 +62,13 @@ def _check_one_address_per_family(spec: Scope) -> Errors:
 
 def _check_fits_policy(spec: Scope) -> Errors:
     policy, old = spec.get("ipFamilyPolicy"), spec.old or {}
-    for key, singular, many in (
+    for key, singular, plural in (
         ("clusterIPs", "cluster IP", "cluster IPs"),
         ("ipFamilies", "IP family", "IP families"),
     ):
         count, old_count = len(spec.items(key)), len(old.get(key) or ())
         if policy == "SingleStack" and count == 2:
-            yield spec.invalid("ipFamilyPolicy", _TWO.format(many))
+            yield spec.invalid("ipFamilyPolicy", _TWO.format(plural))
         elif policy != "SingleStack" and 0 < count < old_count:
             yield spec.invalid("ipFamilyPolicy", _RELEASED.format(singular))
 

@@ -97,9 +97,11 @@ def _check_fibre_channel(source: Scope) -> Errors:
 
 
 def _check_azure_disk_uri(source: Scope) -> Errors:
-    start, form = ("/subscriptions/", _MANAGED_DISK) if source.get("kind") == "Managed" else ("https://", _BLOB_DISK)
+    start, uri_pattern = (
+        ("/subscriptions/", _MANAGED_DISK) if source.get("kind") == "Managed" else ("https://", _BLOB_DISK)
+    )
     if not source.text("diskURI").startswith(start):
-        yield source.not_supported("diskURI", (form,))
+        yield source.not_supported("diskURI", (uri_pattern,))
 
 
 def _check_flex_options(source: Scope) -> Errors:

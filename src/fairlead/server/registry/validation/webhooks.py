@@ -85,8 +85,8 @@ def _check_resources(rule: Scope) -> Errors:
         of_all_resources |= {subresource} if name == "*" else set()
     if len(items) > 1 and "*/*" in items:
         yield rule.invalid("resources", "if '*/*' is present, must not specify other resources")
-    plain = [item for item in items if item and "/" not in item]
-    if "*" in items and plain[-1] != "*":
+    plain_resources = [item for item in items if item and "/" not in item]
+    if "*" in items and plain_resources[-1] != "*":
         message = "if '*' is present, must not specify other resources without subresources"
         yield rule.invalid("resources", message)
 

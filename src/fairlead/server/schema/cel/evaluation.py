@@ -189,8 +189,8 @@ def _variables(node: Node, rule: Rule, value: Any, old: Any, invalid: InvalidVal
 def _format_field_path(node: Node | None, path: str) -> str:
     """Return the fieldPath of a rule as errors show it: keys of maps are in brackets, fields are not."""
     result = ""
-    for plain, single_quoted, double_quoted in _FIELD.findall(path):
-        key = plain or single_quoted or double_quoted
+    for bare_name, single_quoted, double_quoted in _FIELD.findall(path):
+        key = bare_name or single_quoted or double_quoted
         is_map_key = node is not None and node.values is not None and key not in node.constraints.properties
         result += f"[{key}]" if is_map_key else f".{key}"
         node = node.constraints.properties.get(key, node.values) if node is not None else None

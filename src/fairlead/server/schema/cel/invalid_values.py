@@ -220,12 +220,12 @@ def _read(message: bytes) -> Iterator[tuple[int, int, Any]]:
 
 def _join(fields: Fields) -> bytes:
     encoded = bytearray()
-    for number, wire, value in fields:
-        encoded += _encode_varint(number << 3 | wire)
-        if wire == VARINT:
+    for number, wire_type, value in fields:
+        encoded += _encode_varint(number << 3 | wire_type)
+        if wire_type == VARINT:
             encoded += _encode_varint(value)
         else:
-            encoded += (_encode_varint(len(value)) if wire == LENGTH_DELIMITED else b"") + value
+            encoded += (_encode_varint(len(value)) if wire_type == LENGTH_DELIMITED else b"") + value
     return bytes(encoded)
 
 

@@ -80,13 +80,13 @@ def to_cel(node: Node | None, value: Any, invalid: InvalidValues, *, is_in_set: 
     return value
 
 
-def _convert_text(form: str, value: str, invalid: InvalidValues) -> Any:
+def _convert_text(format_name: str, value: str, invalid: InvalidValues) -> Any:
     try:
-        if form in TIMES:
-            return to_engine(parse_time(value, TIMES[form]))
-        return base64.b64decode(value) if form == "byte" else value
+        if format_name in TIMES:
+            return to_engine(parse_time(value, TIMES[format_name]))
+        return base64.b64decode(value) if format_name == "byte" else value
     except ValueError as error:
-        description = form if form == "duration" else f"{form} formatted string"
+        description = format_name if format_name == "duration" else f"{format_name} formatted string"
         return invalid.add(f"Invalid {description} {value}: {error}")
 
 

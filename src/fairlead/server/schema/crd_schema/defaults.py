@@ -23,10 +23,10 @@ def validate_defaults(schema: Schema, path: str) -> Iterator[FieldError]:
             structural.compile_fragment(_drop_int_or_string(schema), every_format=True), value, under=default_path
         )
         if not errors and cel.has_rules(node) and cel.is_available():
-            failed = cel.evaluate_rules(node, value, value, default_path) or cel.evaluate_rules(
+            rule_errors = cel.evaluate_rules(node, value, value, default_path) or cel.evaluate_rules(
                 node, value, None, default_path
             )
-            errors = [failure.error for failure in failed]
+            errors = [failure.error for failure in rule_errors]
         yield from errors
     for inner, inner_path, _ in list_children(schema, path):
         if not inner_path.endswith(".additionalProperties"):  # A real server does not check defaults there.
@@ -38,7 +38,7 @@ def coerce_defaults(schema: Schema) -> Schema:
 
     Default values of embedded resources lose their unknown metadata fields.
     """
-    changed: Schema = {}
+    changed_schema: Schema = {}
     value = schema.get("default")
     if isinstance(value, dict | list) and _contains_embedded(schema):
         with contextlib.suppress(codec.DecodeError):  # Validation reports this error.
@@ -47,15 +47,15 @@ def coerce_defaults(schema: Schema) -> Schema:
                     structural.compile_fragment(schema), encoding.normalize_numbers(value)
                 )
             ) != value:
-                changed["default"] = result
+                changed_schema["default"] = result
     properties = schema.get("properties") or {}
     changed_properties = {key: new for key, old in properties.items() if (new := coerce_defaults(old)) is not old}
     if changed_properties:
-        changed["properties"] = {**properties, **changed_properties}
+        changed_schema["properties"] = {**properties, **changed_properties}
     items = schema.get("items")
     if isinstance(items, dict) and (new := coerce_defaults(items)) is not items:
-        changed["items"] = new
-    return {**schema, **changed} if changed else schema
+        changed_schema["items"] = new
+    return {**schema, **changed_schema} if changed_schema else schema
 
 
 def _contains_embedded(schema: Schema) -> bool:

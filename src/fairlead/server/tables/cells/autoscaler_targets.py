@@ -31,8 +31,8 @@ def _format_metric(metric: Object, status: Object) -> str:
     target, current = source.get("target") or {}, (reported or {}).get("current") or {}
     if kind in _OBJECT_SOURCES:
         value, suffix = ("averageValue", " (avg)") if target.get("averageValue") is not None else ("value", "")
-        missing = UNKNOWN if reported is None or suffix else "<nil>"
-        return f"{current.get(value) or missing}/{target.get(value)}{suffix}"
+        missing_text = UNKNOWN if reported is None or suffix else "<nil>"
+        return f"{current.get(value) or missing_text}/{target.get(value)}{suffix}"
     if kind == "Pods":
         return f"{current.get('averageValue') or UNKNOWN}/{target.get('averageValue')}"
     if target.get("averageValue") is not None:
@@ -41,6 +41,6 @@ def _format_metric(metric: Object, status: Object) -> str:
     return f"{source.get('name')}: {'/'.join(shown)}"
 
 
-def _format_percentage(value: Object, missing: str) -> str:
+def _format_percentage(value: Object, missing_text: str) -> str:
     utilization = value.get("averageUtilization")
-    return f"{utilization}%" if utilization is not None else missing
+    return f"{utilization}%" if utilization is not None else missing_text

@@ -78,7 +78,7 @@ _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX",
 
 def modes(*path: str) -> Cell:
     """Return a cell function for the short names of the access modes at a path, in a fixed order."""
-    return lambda obj: ",".join(short for mode, short in _MODES.items() if mode in (at(obj, *path) or ()))
+    return lambda obj: ",".join(abbreviation for mode, abbreviation in _MODES.items() if mode in (at(obj, *path) or ()))
 
 
 def size(*path: str) -> Cell:

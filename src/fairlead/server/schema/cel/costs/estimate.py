@@ -208,9 +208,9 @@ class CostEstimator:
             return self.sizes[expression]
         if (literal_size := _get_literal_size(expression)) is not None:
             return SizeRange(literal_size, literal_size)
-        if (declared := self._get_declared_size(self._get_path(expression))) is not None:
-            self.sizes[expression] = declared
-            return declared
+        if (declared_size := self._get_declared_size(self._get_path(expression))) is not None:
+            self.sizes[expression] = declared_size
+            return declared_size
         kind = self.types[expression]
         while kind.kind == "optional":
             kind = kind.element or DYN
