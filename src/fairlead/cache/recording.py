@@ -114,7 +114,9 @@ class RecordingClient(Client):
         verb = "apply" if request_options.get("content_type") == PatchType.APPLY else _VERBS[method]
         ref = ObjectRef(kind.kind, namespace if kind.namespaced else None, name, kind.api_version, self._cluster)
         before = self._cache.find(kind, name, namespace) if name else None
-        return _RecordedWrite(self._history, verb, ref, subresource or "", request_options.get("body"), before, self._is_dry_run)
+        return _RecordedWrite(
+            self._history, verb, ref, subresource or "", request_options.get("body"), before, self._is_dry_run
+        )
 
 
 class _RecordedWrite:

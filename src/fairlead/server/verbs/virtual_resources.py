@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 
 def decode(
-    server: "Server", request: Request, route: Route, resource: Resource, *, is_tracked: bool = True, is_complete: bool = True
+    server: "Server",
+    request: Request,
+    route: Route,
+    resource: Resource,
+    *,
+    is_tracked: bool = True,
+    is_complete: bool = True,
 ) -> tuple[Write, Object]:
     """Return the write of a create, and the object in its body. `is_tracked`: the object gets managedFields.
 
