@@ -16,9 +16,11 @@ from fairlead.tools.lint.golang.module import SourceTree
 from fairlead.tools.lint.golang.parsing import parse_file
 from fairlead.tools.lint.golang.syntax import FunctionDecl, GoFile
 from fairlead.tools.lint.models import Models, load_models
+from fairlead.tools.lint.python_rules import lint_python
 from fairlead.tools.lint.rules import GO_RULES
 from fairlead.tools.lint.rules.table import select_rules
 from fairlead.tools.lint.source_tree import SourceFiles, find_sources
+from fairlead.tools.lint.suppressions import Suppression, apply_suppressions, read_suppression
 
 REQUEST = re.compile(
     rb"\.(Patch|Update|UpdateStatus|Create|Apply|Delete|Get|List|GetByKey|ByIndex)\(|RetryOnConflict|CreateOr|Lister|"
@@ -85,8 +87,47 @@ def _lint(
         if progress is not None and number % 200 == 0:
             progress(number, len(functions))
         report.findings += judge(program, function, rules)
+    if progress is not None:
+        progress(len(functions), len(functions))
     report.findings = unique(report.findings)
+    suppressions = [s for file in files for s in suppressions_of(file)]
+    suppressions += lint_python_files(root, sources, rules, report)
+    report.findings = unique(apply_suppressions(report.findings, suppressions, rules))
+    if not files and not sources.python:
+        report.notes.append("there is no Go or Python source here")
     return report
+
+
+def lint_python_files(root: Path, sources: SourceFiles, rules: tuple[Rule, ...], report: Report) -> list[Suppression]:
+    """Add the findings in Python modules, and return their suppression comments."""
+    wanted = {rule.code for rule in rules}
+    suppressions: list[Suppression] = []
+    for path in sources.python:
+        try:
+            source = (root / path).read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            report.notes.append(f"{path}: skipped, it cannot be read: {error.strerror}")
+            continue
+        findings, comments, functions, note = lint_python(path, source)
+        report.notes += [note] if note else []
+        report.files += 1
+        report.lines += source.count("\n") + 1
+        for finding in findings:
+            if finding.rule.code in wanted:
+                if COMMAND_LINE_PATH.search(path):
+                    finding.level = Level.INFO
+                report.findings.append(finding)
+        read = (read_suppression(path, line, text, functions) for line, text in comments)
+        suppressions += [suppression for suppression in read if suppression is not None]
+    return suppressions
+
+
+def suppressions_of(file: GoFile) -> Iterator[Suppression]:
+    functions = [(function.line, function.last_line) for function in file.functions] if file.suppressions else []
+    for line, text in file.suppressions:
+        found = read_suppression(file.path, line, text, functions)
+        if found is not None:
+            yield found
 
 
 def relevant_functions(program: Program, files: list[GoFile]) -> list[FunctionDecl]:

@@ -7,6 +7,8 @@ from fairlead.tools.lint.rules.table import find_rule
 def explain_rule(name: str) -> str:
     """Return what a rule reports and why, as Markdown. Raise UserError if there is no such rule."""
     rule = find_rule(name)
+    if not rule.hazard:
+        return f"# {rule.id}\n\n{rule.title}.\n\n## Fix\n\n{rule.fix}"
     hazard = find_hazard(rule.hazard)
     return "\n\n".join(
         (

@@ -30,7 +30,7 @@ class Rule:
     title: str
     severity: Severity
     level: Level
-    hazard: str  # an id of fairlead.hazards
+    hazard: str  # an id of fairlead.hazards, or "" for rules about the linter itself
     fix: str
     is_default: bool = True
     language: str = "go"
@@ -60,6 +60,7 @@ class Replacement:
 
     file: str
     line: int
+    column: int
     old: str
     new: str
 
@@ -100,6 +101,7 @@ class Finding:
             data["replacement"] = {
                 "file": self.replacement.file,
                 "line": self.replacement.line,
+                "column": self.replacement.column,
                 "old": self.replacement.old,
                 "new": self.replacement.new,
             }

@@ -356,6 +356,8 @@ def _same(one: Value, other: Value) -> bool:
 
 
 def limit(sources: frozenset[Place]) -> frozenset[Place]:
-    return (
-        sources if len(sources) <= MAX_SOURCES else frozenset(sorted(sources, key=lambda p: len(p.path))[-MAX_SOURCES:])
-    )
+    """Keep the most specific places, in an order that does not depend on memory addresses."""
+    if len(sources) <= MAX_SOURCES:
+        return sources
+    ordered = sorted(sources, key=lambda p: (len(p.path), p.path, p.thing.name, p.thing.line, p.thing.born))
+    return frozenset(ordered[-MAX_SOURCES:])

@@ -148,7 +148,10 @@ def report(trace: Trace, write: Write, patch: PatchOf, path: tuple[str, ...], ch
         prefix = f"{package}." if package else ""
         new = f"{prefix}MergeFromWithOptions({inner}, {prefix}MergeFromWithOptimisticLock{{}})"
         if "MergeFrom(" in old and "\n" not in inner:
-            finding.replacement = Replacement(patch.file.path, patch.call.line, old, new)
+            before = patch.function.text[: patch.call.start]
+            line = patch.function.line + before.count(b"\n")
+            column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+            finding.replacement = Replacement(patch.file.path, line, column, old, new)
     finding.function = trace.decl.title
     finding.subject = f"{write.text} {field}"
     return finding

@@ -7,13 +7,24 @@ import re
 from fairlead.api.errors import UserError
 from fairlead.hazards import Severity
 from fairlead.tools.lint.findings import Level, Rule
+from fairlead.tools.lint.python_rules.table import PYTHON_RULES
 
 CORRUPTS, STALLS, NOISE = Severity.CORRUPTS, Severity.STALLS, Severity.NOISE
 WARN, INFO = Level.WARN, Level.INFO
 
 ADD_LOCK = "Keep the patch and add the lock: client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})."
 
+SUPPRESSION_WITHOUT_REASON = Rule(
+    "W001", "suppression-without-reason", "A comment that silences a finding has no reason", NOISE, WARN, "",
+    "Add the reason: //fairlead:ignore W201 -- the only writer of this list.",
+)  # fmt: skip
+SUPPRESSION_UNUSED = Rule(
+    "W002", "suppression-unused", "A comment silences nothing", NOISE, INFO, "", "Remove the comment."
+)
+
 RULES: tuple[Rule, ...] = (
+    SUPPRESSION_WITHOUT_REASON,
+    SUPPRESSION_UNUSED,
     Rule("W101", "create-exists-blind-update", "After AlreadyExists the object is replaced without a resourceVersion",
          CORRUPTS, WARN, "put-without-resource-version",
          "Read the existing object, change the fields that you own, and update that object; or use server-side apply."),
@@ -95,7 +106,7 @@ BY_CODE = {rule.code: rule for rule in RULES}
 
 def find_rule(name: str) -> Rule:
     """Return the rule with that id, code or name. Raise UserError if there is none."""
-    for rule in RULES:
+    for rule in (*RULES, *PYTHON_RULES.values()):
         if name in (rule.id, rule.name) or name.upper() == rule.code:
             return rule
     raise UserError(f"there is no rule {name!r}: the rules are {', '.join(rule.id for rule in RULES)}")
