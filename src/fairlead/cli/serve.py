@@ -15,6 +15,7 @@ from fairlead.cli.signals import run_until_signal
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
+    from fairlead.server.audit_policy import AuditPolicy
     from fairlead.server.authentication.users import User
     from fairlead.server.faults import Plan
 
@@ -60,7 +61,13 @@ class _CannotServe(click.ClickException):
 @click.option(
     "--audit-log-path",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Append an audit.k8s.io/v1 event to this file for each request, at level Metadata (no bodies).",
+    help="Append an audit.k8s.io/v1 event to this file for each request, at level Metadata (no bodies) unless a policy "
+    "says otherwise.",
+)
+@click.option(
+    "--audit-policy-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="An audit policy as for kube-apiserver: which requests are logged, at which level and stages.",
 )
 @click.option(
     "--no-tls",
@@ -108,6 +115,7 @@ def serve(
     client_ca_file: Path | None,
     authorization_mode: str,
     audit_log_path: Path | None,
+    audit_policy_file: Path | None,
     data: Path | None,
     no_tls: bool,
     write_kubeconfig: Path | None,
@@ -137,6 +145,7 @@ def serve(
             enable_plugins=_split_names(enable_admission_plugins),
             disable_plugins=_split_names(disable_admission_plugins),
             audit=audit_log_path,
+            audit_policy=_read_audit_policy(audit_policy_file, audit_log_path) if audit_policy_file else None,
             data=data,
         )
         server.inject(_read_fault_plan(faults) if faults else None)
@@ -187,6 +196,17 @@ def _load_users(world: World, token: str | None, file: Path | None) -> "dict[str
             raise click.UsageError(f"{file} contains no token: write one per line")
         users |= from_file
     return users or {f"{world.random.getrandbits(128):032x}": ADMIN}
+
+
+def _read_audit_policy(file: Path, log: Path | None) -> "AuditPolicy":
+    from fairlead.server.audit_policy import parse_policy
+
+    if log is None:
+        raise click.UsageError("--audit-policy-file needs --audit-log-path, the file to which the events are written")
+    try:
+        return parse_policy(file.read_text())
+    except ValueError as error:
+        raise click.UsageError(f"{file}: {error}") from None
 
 
 def _read_fault_plan(file: Path) -> "Plan":

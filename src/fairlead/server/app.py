@@ -36,6 +36,7 @@ from fairlead.server.write.managed_fields import FieldTracker
 
 if TYPE_CHECKING:
     from fairlead.server.audit import AuditLog
+    from fairlead.server.audit_policy import AuditPolicy
     from fairlead.server.authentication.token_keys import TokenSettings
     from fairlead.server.controllers import Controllers
     from fairlead.server.faults import FaultInjector, Plan
@@ -67,6 +68,7 @@ class Server:
         controllers: the controllers of `controllers.py` to run: "gc", "namespace".
         data: a directory that keeps the state. Close the server to release it.
         audit: a file to which the audit log is appended.
+        audit_policy: which requests are logged, and at which level. The default is Metadata for all.
         webhook_caller: calls webhooks. The default one calls webhooks on loopback over HTTPS.
         store: the state of an earlier server, which this one continues. Close the earlier one first.
         token_settings: issuer, audiences and keys of ServiceAccount tokens.
@@ -98,6 +100,7 @@ class Server:
         controllers: Iterable[str] = (),
         data: Path | None = None,
         audit: Path | None = None,
+        audit_policy: "AuditPolicy | None" = None,
         webhook_caller: WebhookCaller | None = None,
         store: Store | None = None,
         token_settings: "TokenSettings | None" = None,
@@ -107,7 +110,7 @@ class Server:
         if authorization not in AUTHORIZATION_MODES:
             raise ValueError(f"authorization is one of {', '.join(AUTHORIZATION_MODES)}, not {authorization!r}")
         self.world = world or World()
-        self.audit = _open_audit_log(audit, self.world) if audit else None
+        self.audit = _open_audit_log(audit, self.world, audit_policy) if audit else None
         self.faults: FaultInjector | None = None
         self.store = store or Store()
         self.registry = Registry(strategies.resources())
@@ -334,6 +337,8 @@ class Server:
     def _authorize(self, request: Request) -> None:
         """Set the user of a request and raise 401 or 403 if the user has no access, even if the path does not exist."""
         user = request.user = self.authenticator.authenticate(request)
+        if self.audit is not None:
+            self.audit.begin(request)
         request.allowed = False
         acting = resolve_impersonation(request, user, self.authorizer)
         if acting is not user:
@@ -362,10 +367,10 @@ class Server:
 # Few servers need the audit log or the controllers. They are imported on demand, to keep the start fast.
 
 
-def _open_audit_log(path: Path, world: World) -> "AuditLog":
+def _open_audit_log(path: Path, world: World, policy: "AuditPolicy | None") -> "AuditLog":
     from fairlead.server.audit import AuditLog
 
-    return AuditLog(path, world)
+    return AuditLog(path, world, policy) if policy is not None else AuditLog(path, world)
 
 
 def _create_controllers(server: Server, names: frozenset[str]) -> "Controllers":

@@ -76,8 +76,10 @@ class RealServer:
     controllers for the first two. `recover` does not restart them.
     """
 
-    def __init__(self, world: World | None = None, *, audit: Path | None = None) -> None:
-        self._audit = audit
+    def __init__(
+        self, world: World | None = None, *, audit: Path | None = None, audit_policy: Path | None = None
+    ) -> None:
+        self._audit, self._audit_policy = audit, audit_policy
         self.token = (world or World()).uid()
         self.url = ""
         self.ca_data = b""
@@ -229,6 +231,8 @@ class RealServer:
     def _build_audit_flags(self) -> list[str]:
         if self._audit is None:
             return []
+        if self._audit_policy is not None:
+            return [f"--audit-policy-file={self._audit_policy}", f"--audit-log-path={self._audit}"]
         policy = self._folder / "audit.yaml"
         policy.write_text(
             json.dumps(

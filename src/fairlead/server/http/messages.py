@@ -8,6 +8,7 @@ from fairlead.server.authentication.users import ANONYMOUS, User
 from fairlead.server.webhooks.calls import RequestMemory
 
 if TYPE_CHECKING:
+    from fairlead.server.audit import AuditedRequest
     from fairlead.server.storage.replica import Replica
 
 
@@ -37,6 +38,7 @@ class Request:
     allowed: bool | None = None  # the authorizer's decision; None before it
     reason: str = ""  # the authorizer's reason
     memory: RequestMemory = field(default_factory=RequestMemory)  # what it keeps while it waits for webhooks
+    audit: "AuditedRequest | None" = None  # how the audit log will show it
     audit_annotations: dict[str, str] = field(default_factory=dict)  # added to the audit event by admission plugins
     replica: "Replica | None" = None  # the lagging replica that serves the request, if the fault plan says so
 

@@ -46,6 +46,8 @@ def read_options(request: Request) -> DeleteOptions:
     """Return the options of a DELETE, from its body or, if it has none, from the query."""
     if request.body:
         fields = _decode_options(bodies.decode_plain(request, "v1", "DeleteOptions"))
+        if request.audit is not None:  # A real server logs its internal version.
+            request.audit.keep_request({**fields, "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal"})
     else:
         fields = {key: request.first(key) for key in ("propagationPolicy",) if key in request.query}
         if request.first("gracePeriodSeconds"):

@@ -38,7 +38,10 @@ def decode_body(write: "Write") -> Object:
     if validation == "Warn":
         for problem in problems:
             request.warn(problem)
-    return fill_defaults(resource, obj)
+    obj = fill_defaults(resource, obj)
+    if request.audit is not None:
+        request.audit.keep_request(obj)
+    return obj
 
 
 FormatDocument = Callable[[Any], str]  # formats a patched document for an error message

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from fairlead.server.audit_policy import AuditPolicy
     from fairlead.server.authentication.token_keys import TokenSettings
     from fairlead.server.authentication.users import User
 
@@ -16,6 +17,7 @@ UNDERSTOOD: Final = frozenset(
     {
         "api-audiences",
         "audit-log-path",
+        "audit-policy-file",
         "authorization-mode",
         "bind-address",
         "cert-dir",
@@ -152,6 +154,7 @@ def read_flags(arguments: list[str], folder: Path) -> ServerSettings:
     server = {
         "authorization": _choose_authorization(flags, notes),
         "audit": _find_audit_log(flags),
+        "audit_policy": _read_audit_policy(flags),
         "tokens": _read_users(flags),
         "token_settings": _read_token_settings(flags),
         "enable_plugins": flags.names_in("enable-admission-plugins"),
@@ -194,6 +197,18 @@ def _find_audit_log(flags: Flags) -> Path | None:
     path = flags.path("audit-log-path")
     # A real server writes to its output then. Nobody reads that of a test server.
     return None if path is None or path.name == "-" else path
+
+
+def _read_audit_policy(flags: Flags) -> "AuditPolicy | None":
+    content = flags.read("audit-policy-file")
+    if content is None:
+        return None
+    from fairlead.server.audit_policy import parse_policy
+
+    try:
+        return parse_policy(content.decode())
+    except ValueError as error:
+        raise FlagError(f"--audit-policy-file: {error}") from None
 
 
 def _read_users(flags: Flags) -> "dict[str, User]":
