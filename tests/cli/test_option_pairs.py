@@ -25,8 +25,10 @@ VALUES = {
     "--health": "8080",
     "--log-format": "json",
     "--log-level": "debug",
+    "--ui": "8095",
+    "--ui-allow-host": "operator.example.com",
 }
-NEEDED = {"--apply": ["--embedded"], "--fail-on-change": ["--dry-run", "--once"]}
+NEEDED = {"--ui-allow-host": ["--ui", "8095"], "--apply": ["--embedded"], "--fail-on-change": ["--dry-run", "--once"]}
 
 
 def uses():

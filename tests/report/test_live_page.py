@@ -233,4 +233,3 @@ async def test_without_a_page_no_record_of_reads_is_built():
     await install_missing(client, [Thing])
     async with make_operator().running(server.transport(), fl.World()) as running:
         assert not running.history.wants("read")
-        assert not running.history.wants("woken")
