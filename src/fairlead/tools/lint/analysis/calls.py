@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from fairlead.tools.lint.analysis.clients import is_context, request_of
+from fairlead.tools.lint.analysis.clients import function_request, is_context, request_of
 from fairlead.tools.lint.analysis.places import METADATA, retyped
 from fairlead.tools.lint.analysis.values import (
     ITEM,
@@ -101,6 +101,9 @@ class Calls:
                     return self.invoke(walker, callee, args, call.line, call)
                 case MethodName():
                     return self.method(walker, call, what, callee, args)
+        request = function_request(walker, call, callee, args)
+        if request is not None:
+            return request
         parameter = parameter_number(callee)
         if parameter is not None:
             return self.call_parameter(walker, call, callee, parameter, args)

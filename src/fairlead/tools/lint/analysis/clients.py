@@ -19,7 +19,7 @@ from fairlead.tools.lint.analysis.values import (
 from fairlead.tools.lint.golang import syntax as go
 from fairlead.tools.lint.golang.module import META
 from fairlead.tools.lint.golang.render import render
-from fairlead.tools.lint.golang.types import GoType, ListOf, Named, Pointer, named
+from fairlead.tools.lint.golang.types import FuncOf, GoType, ListOf, Named, Pointer, named
 
 if TYPE_CHECKING:
     from fairlead.tools.lint.analysis.walker import Walker
@@ -144,6 +144,21 @@ def request_of(walker: Walker, call: go.Call, receiver: Value, name: str, args: 
     return _generic(
         walker, call, base, name, verb, args, client or Client(is_live=bool(LIVE_NAME.search(last_name(base))))
     )
+
+
+OPTIONS = {"CreateOption": "create", "UpdateOption": "update", "PatchOption": "patch", "DeleteOption": "delete"}
+
+
+def function_request(walker: Walker, call: go.Call, callee: Value, args: list[Value]) -> list[Value] | None:
+    """A function value with the signature of a client's method, for example a field that tests replace."""
+    if not isinstance(callee.type, FuncOf):
+        return None
+    kinds = [kind.item if isinstance(kind, ListOf) else kind for kind in callee.type.params]
+    options = [kind.name for kind in kinds if isinstance(kind, Named) and kind.path == CLIENT and kind.name in OPTIONS]
+    if not options:
+        return None
+    verb = OPTIONS[options[0]]
+    return _generic(walker, call, call.func, verb.capitalize(), verb, args, Client())
 
 
 def options_type(value: Value) -> str:

@@ -15,6 +15,8 @@ import (
 type CreateReconciler struct {
 	client client.Client
 	set    kubernetes.Interface
+
+	createFn func(context.Context, client.Object, ...client.CreateOption) error
 }
 
 func (r *CreateReconciler) blind(ctx context.Context, secret *corev1.Secret) error {
@@ -140,4 +142,14 @@ func (r *CreateReconciler) readsAndReplaces(ctx context.Context, name string) er
 	}
 	desired := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	return r.client.Update(ctx, desired) // want W103
+}
+
+func (r *CreateReconciler) blindThroughField(ctx context.Context, secret *corev1.Secret) error {
+	if err := r.createFn(ctx, secret); err != nil {
+		if !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		return r.client.Update(ctx, secret) // want W101
+	}
+	return nil
 }
