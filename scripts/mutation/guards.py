@@ -721,4 +721,10 @@ MUTANTS = [
         "timeout=max(0.0, self._deadline - loop.time())",
         "timeout=None",
     ),
+    Mutant(
+        "cache: the server's version is checked after an outage",
+        "cache/reflector.py",
+        "elif self._state.phase is Phase.RESUME and self._is_in_doubt():",
+        "elif False:",
+    ),
 ]

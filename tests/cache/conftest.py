@@ -201,10 +201,11 @@ class FakeServer:
         return self.version, dict(self.objects)
 
     def restore(self, snapshot):
-        """Restore a backup: versions go backwards, and every connection breaks."""
+        """Restore a backup: versions go backwards, every connection breaks, and the server is down for a moment."""
         self.version, self.objects = snapshot[0], dict(snapshot[1])
         self.history = [entry for entry in self.history if entry[0] <= self.version]
         self.break_watches()
+        self.failures.appendleft(NotSent("the server is down"))
 
     def bookmark(self, **annotations):
         meta = {

@@ -72,7 +72,7 @@ def test_reflector_resumes_without_listing_again(run_on_fake_server, streams):
         world.server.delete("o2")
         await asyncio.sleep(10)
         assert [key[1] for key, _, _ in world.changes] == ["o1", "o2"]
-        assert set(world.server.requests) == {"check", "watch"}
+        assert world.server.requests == ["watch"]
 
     run_on_fake_server(main, serve_initial_events(streams))
 
@@ -272,12 +272,12 @@ def test_retry_after_is_honoured(run_on_fake_server, fakes):
         await world.cache.wait_for_sync()
         world.server.requests.clear()
         too_many_requests = fakes.status(429, "TooManyRequests", details={"retryAfterSeconds": 120})
-        world.server.failures.extend([None, too_many_requests])
+        world.server.failures.append(too_many_requests)
         world.server.break_watches()
         await asyncio.sleep(100)
-        assert world.server.requests == ["check", "watch"]
+        assert world.server.requests == ["watch"]
         await asyncio.sleep(60)
-        assert world.server.requests == ["check", "watch", "check", "watch"]
+        assert world.server.requests == ["watch", "check", "watch"]
 
     run_on_fake_server(main)
 
@@ -354,6 +354,74 @@ def test_bookmarks_keep_the_version_fresh_enough_to_resume(run_on_fake_server):
         assert world.health.fed_at > 60
 
     run_on_fake_server(main)
+
+
+@pytest.mark.parametrize("how", ["end", "break", "mid", "503", "500", "429"])
+@WITH_AND_WITHOUT_INITIAL_EVENTS
+def test_a_watch_that_ended_early_resumes_without_another_request(run_on_fake_server, fakes, streams, how):
+    """Tests that a cut connection and an error at the start of a watch cost one watch, and neither list nor check."""
+
+    async def main(world):
+        await world.cache.wait_for_sync()
+        for number in range(10):
+            world.server.put("o1", number)
+            await asyncio.sleep(45)  # A bookmark arrives each minute.
+            world.server.requests.clear()
+            if how.isdecimal():
+                world.server.failures.append(fakes.status(int(how), "ServiceUnavailable"))
+            world.server.break_watches("break" if how.isdecimal() else how)
+            world.server.put("o2", number)
+            await asyncio.sleep(8)
+            assert world.server.requests == ["watch"] * (2 if how.isdecimal() else 1)
+            world.assert_converged()
+
+    run_on_fake_server(main, serve_initial_events(streams))
+
+
+def test_a_quiet_watch_is_confirmed_by_its_bookmarks(run_on_fake_server):
+    async def main(world):
+        await world.cache.wait_for_sync()
+        world.server.requests.clear()
+        await asyncio.sleep(250)  # No event, a bookmark each minute, and no end of the watch yet.
+        world.server.break_watches()
+        await asyncio.sleep(8)
+        assert world.server.requests == ["watch"]
+
+    run_on_fake_server(main)
+
+
+@pytest.mark.parametrize("outage", ["refused", "long"])
+def test_an_outage_is_followed_by_one_check_of_the_version(run_on_fake_server, fakes, outage):
+    async def main(world):
+        await world.cache.wait_for_sync()
+        world.server.requests.clear()
+        if outage == "refused":
+            world.server.failures.append(fakes.NotSent("refused"))
+        else:
+            world.server.failures.extend([fakes.status(503, "ServiceUnavailable")] * 5)
+        world.server.break_watches()
+        await asyncio.sleep(80)
+        assert world.server.requests.count("check") == (1 if outage == "refused" else 3)
+        assert "list" not in world.server.requests
+        assert "initial" not in world.server.requests
+        world.assert_converged()
+
+    run_on_fake_server(main)
+
+
+@WITH_AND_WITHOUT_INITIAL_EVENTS
+def test_a_server_restored_without_an_outage_is_listed_again_after_a_silence(run_on_fake_server, streams):
+    async def main(world):
+        await world.cache.wait_for_sync()
+        backup = world.server.snapshot()
+        world.server.put("lost")
+        await asyncio.sleep(1)
+        world.server.restore(backup)
+        world.server.failures.clear()
+        await asyncio.sleep(200)
+        world.assert_converged()
+
+    run_on_fake_server(main, serve_initial_events(streams))
 
 
 @WITH_AND_WITHOUT_INITIAL_EVENTS

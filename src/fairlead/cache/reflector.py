@@ -15,8 +15,9 @@ from fairlead.api.objects import as_integer
 from fairlead.api.world import World
 from fairlead.cache.informer import Informer, VersionWentBackwards
 from fairlead.cache.store import EntriesByNamespace
-from fairlead.client.client import Client, RawList
+from fairlead.client.client import SILENCE, Client, RawList
 from fairlead.client.discovery import NotServed
+from fairlead.client.transport import NotSent
 from fairlead.client.watching import Watch, WatchSilent
 
 log = logging.getLogger("fairlead.cache")
@@ -27,6 +28,8 @@ BACKOFF_BASE, BACKOFF_CAP = 0.8, 30.0
 STABLE_AFTER = BACKOFF_CAP
 # A watch that ends sooner without an event was ended by something between here and the server.
 SHORT_WATCH = 1.0
+# A restore from a backup stops every API server for longer than this.
+OUTAGE = 10.0
 # Seconds between two initial events before the reflector lists instead: a server that is too old to know initial
 # events never sends their end.
 INITIAL_EVENTS_TIMEOUT = 10.0
@@ -58,8 +61,7 @@ class Phase(Enum):
 
     STREAM_INITIAL_STATE = "stream the initial state as watch events"
     LIST_PAGES = "list the initial state page by page"
-    CHECK_VERSION = "check that the server is not older than the cache"
-    RESUME = "resume the watch at the cached version"
+    RESUME = "resume the watch at the cached version, after a check that the server is not older if that is in doubt"
 
 
 class FailureStreak(NamedTuple):
@@ -93,18 +95,12 @@ class ReflectorState:
         """Return the state after the informer stored a complete list."""
         return replace(self, phase=Phase.RESUME)
 
-    def on_version_checked(self) -> "ReflectorState":
-        """Return the state after a check that the server is not older than the cache."""
-        return replace(self, phase=Phase.RESUME)
-
-    def on_watch_ended(self, *, is_early: bool, is_stable: bool) -> "ReflectorState":
+    def on_watch_ended(self, *, is_stable: bool) -> "ReflectorState":
         """Return the state after the server ended the watch.
 
-        `is_early` means before the requested timeout. `is_stable` means that the watch was open long enough to reset
-        the back-off.
+        `is_stable` means that the watch was open long enough to reset the back-off.
         """
-        phase = Phase.CHECK_VERSION if is_early else Phase.RESUME
-        return replace(self, phase=phase, streak=None if is_stable else self.streak)
+        return replace(self, phase=Phase.RESUME, streak=None if is_stable else self.streak)
 
     def on_initial_events_unsupported(self) -> "ReflectorState":
         """Return the state after the server rejected initial events. They are not requested again."""
@@ -123,7 +119,7 @@ class ReflectorState:
         length = 1 if is_stable or self.streak is None else self.streak.length + 1
         phase = self.phase
         if not self.is_listing:
-            phase = Phase.CHECK_VERSION if not is_expired else self._list_phase
+            phase = self._list_phase if is_expired else Phase.RESUME
         return replace(self, phase=phase, streak=FailureStreak(length, is_expired))
 
     @property
@@ -158,11 +154,14 @@ class Reflector:
     - The initial state comes as a stream of watch events if the server supports that, else page by page. Both are at
       the newest version. If the stream ends before the initial state is complete, the reflector starts again.
     - Then it watches. It resumes at the last version after the server ended the watch, after a broken or half-open
-      connection, 429, 5xx and refused connections. After a failure it waits for a back-off.
+      connection, 429, 5xx and refused connections. After a failure it waits for a back-off. It sends no other request
+      than the watch, unless the server was down meanwhile, or has not confirmed its version for 90 s.
     - It lists again only if the server no longer has the version (410, as an answer or as an event) or has only older
       ones (it was restored from a backup).
 
     Does not guarantee: a limit on the time to recover. `health.fed_at` is the time of the last message from the server.
+    A server that is restored from a backup without an outage is noticed after 90 s without a bookmark, and not at all
+    if it reaches the cached version before.
 
     Raises: only CancelledError. It logs every other error and tries again.
     """
@@ -175,6 +174,9 @@ class Reflector:
         self._informer = informer
         self._world = world
         self._state = ReflectorState()
+        self._confirmed_at = float("-inf")  # when the server last sent a version that is not older than the cache
+        self._broken_at = float("-inf")  # when the last watch ended
+        self._was_refused = False  # whether the server was down since then
         self.health = WatchHealth(str(informer.scope))
 
     async def run(self) -> None:
@@ -214,6 +216,7 @@ class Reflector:
         health.failures += 1
         health.error = f"{type(error).__name__}: {error}"
         expired = _is_expired(error) or isinstance(error, VersionWentBackwards)
+        self._was_refused = self._was_refused or isinstance(error, NotSent)
         self._state = self._state.on_failure(is_expired=expired, is_stable=is_stable)
         count = self._state.streak.length if self._state.streak else 1
         # Relist without a delay, also after an outage: the server is back, and only a list helps.
@@ -241,7 +244,7 @@ class Reflector:
         """Take the step of the current `Phase`, then watch until the server ends the watch."""
         if self._state.phase is Phase.LIST_PAGES:
             await self._list()
-        elif self._state.phase is Phase.CHECK_VERSION:
+        elif self._state.phase is Phase.RESUME and self._is_in_doubt():
             await self._check_version()
         initial_events = self._state.phase is Phase.STREAM_INITIAL_STATE
         timeout = self._world.random.randint(MIN_WATCH_SECONDS, MAX_WATCH_SECONDS)
@@ -262,7 +265,10 @@ class Reflector:
                     await self._receive_initial_events(watch)
                 self.health.failures, self.health.error = 0, None
                 self._note_fed()
-                received = await self._receive_events(watch)
+                try:
+                    received = await self._receive_events(watch)
+                finally:
+                    self._broken_at = self._world.clock.monotonic()
         except (Invalid, BadRequest):
             if self._state.phase is not Phase.STREAM_INITIAL_STATE:
                 raise
@@ -275,9 +281,7 @@ class Reflector:
         lived = loop.time() - started
         if lived < SHORT_WATCH and not received:
             raise _WatchEndedEarly(f"the server ended the watch after {lived:.2f} s without an event")
-        self._state = self._state.on_watch_ended(
-            is_early=lived < timeout - SHORT_WATCH, is_stable=lived >= STABLE_AFTER
-        )
+        self._state = self._state.on_watch_ended(is_stable=lived >= STABLE_AFTER)
 
     async def _receive_initial_events(self, watch: Watch) -> None:
         """Read the initial events up to the bookmark that ends them, and store them as the informer's objects."""
@@ -318,6 +322,7 @@ class Reflector:
             else:
                 apply_event(kind, raw)
             received += 1
+            self._note_confirmed()
             self._note_fed()
         return received
 
@@ -357,19 +362,33 @@ class Reflector:
             metadata_only=scope.metadata_only,
         )
 
-    async def _check_version(self) -> None:
-        """Raise VersionWentBackwards if the server's newest version is older than the version of the cache.
+    def _is_in_doubt(self) -> bool:
+        """Return whether the server may have been restored from a backup since it last confirmed its version.
 
-        After a restore from a backup, the server accepts a watch at a version that it has not reached yet, and sends no
-        events until it reaches that version.
+        It then accepts a watch at a version that it has not reached yet, and sends neither events nor bookmarks until
+        it reaches that version. A restore stops the server: connections are refused, or the outage takes a while. And
+        a server that was not restored sends a bookmark every minute. A watch that merely ended early, such as by a cut
+        connection or a 5xx, resumes without a request for the version.
         """
+        now = self._world.clock.monotonic()
+        return self._was_refused or now - self._broken_at >= OUTAGE or now - self._confirmed_at >= SILENCE
+
+    def _note_confirmed(self) -> None:
+        """Remember that the server has sent a version that is not older than the cache."""
+        self._confirmed_at, self._was_refused = self._world.clock.monotonic(), False
+
+    async def _check_version(self) -> None:
+        """Raise VersionWentBackwards if the server's newest version is older than the version of the cache."""
         cached, page = self._informer.position, await self._get_page(1)
         if as_integer(page.resource_version) < cached:
             raise VersionWentBackwards(f"the server is at version {page.resource_version}, and was at {cached}")
-        self._state = self._state.on_version_checked()
+        self._note_confirmed()
+        self._broken_at = self._confirmed_at
 
     async def _replace(self, objects: EntriesByNamespace, version: str) -> None:
         await self._informer.replace(objects, version)
+        self._note_confirmed()
+        self._broken_at = self._confirmed_at
         self._state = self._state.on_replaced()
         self.health.synced = True
         self._note_fed()
