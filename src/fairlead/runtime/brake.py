@@ -245,18 +245,18 @@ class Brake:
         count = max(rewrites.count if rewrites is not None else 0, int(tuning.brake_after))
         is_primary = loop_field.object == watched.primary and loop_field.path
         what = f"its {loop_field.path}" if is_primary else str(loop_field)
-        if len(loop.fields) > 1:
-            what += f" and {len(loop.fields) - 1} more fields"
+        others = len(loop.fields) - 1
+        more = f", and {others} more field{'s' if others > 1 else ''}" if others else ""
         why, values, remedy = _explain(watched, rewrites)
         waits = f"Its passes wait {tuning.brake_base:g} s, later up to {tuning.brake_max:g} s"
         head = f"{REASON}: {count} passes in a row over {watched.primary} rewrote {what}"
         self._services.log.warning(
-            "%s%s. %s. %s, until a pass leaves it unchanged or the object's generation changes. %s",
-            head, values, why, waits, remedy,
+            "%s%s%s. %s. %s, until a pass leaves it unchanged or the object's generation changes. %s",
+            head, values, more, why, waits, remedy,
         )  # fmt: skip
         about = self._find_object(watched.primary)
         if about is not None:
-            note = f"{count} passes in a row rewrote {what}. {why}. {waits}. {remedy}"
+            note = f"{count} passes in a row rewrote {what}{more}. {why}. {waits}. {remedy}"
             self._services.recorder.record(about, REASON, note, warning=True)
 
     # Helpers
