@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from fairlead.server.app import Server
     from fairlead.server.audit_policy import AuditPolicy
     from fairlead.server.authentication.users import User
-    from fairlead.server.faults import Plan
 
 
 class _CannotServe(click.ClickException):
@@ -79,9 +78,10 @@ class _CannotServe(click.ClickException):
 )
 @click.option(
     "--faults",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="A fault plan: which requests to delay, reject, drop, cut or answer from old state.",
+    metavar="FILE|SEED",
+    help="A fault plan: which requests to delay, reject, drop, cut or answer from old state. A number is the seed of a "
+    "plan that every correct client survives. At the end, the injected faults and the requests, conflicts and no-op "
+    "writes of each client are printed.",
 )
 @click.option("--controllers", default="", metavar="NAMES", help="Also run controllers: gc, namespace, or both.")
 @click.option(
@@ -119,7 +119,7 @@ def serve(
     data: Path | None,
     no_tls: bool,
     write_kubeconfig: Path | None,
-    faults: Path | None,
+    faults: str | None,
     controllers: str,
     enable_admission_plugins: str,
     disable_admission_plugins: str,
@@ -148,7 +148,8 @@ def serve(
             audit_policy=_read_audit_policy(audit_policy_file, audit_log_path) if audit_policy_file else None,
             data=data,
         )
-        server.inject(_read_fault_plan(faults) if faults else None)
+        if faults:
+            _inject_faults(server, faults)
         admin_token = next((user_token for user_token, user in users.items() if user.is_superuser), next(iter(users)))
         asyncio.run(run_until_signal(_serve(server, host, port, admin_token, not no_tls, client_ca, write_kubeconfig)))
     except ValueError as error:
@@ -209,13 +210,17 @@ def _read_audit_policy(file: Path, log: Path | None) -> "AuditPolicy":
         raise click.UsageError(f"{file}: {error}") from None
 
 
-def _read_fault_plan(file: Path) -> "Plan":
+def _inject_faults(server: "Server", source: str) -> None:
+    from fairlead.server.client_report import ClientReport
     from fairlead.server.faults import Plan
 
     try:
-        return Plan.read(file.read_text())
+        server.inject(Plan.load(source))
     except ValueError as error:
-        raise click.UsageError(f"{file}: {error}") from None
+        raise click.UsageError(str(error)) from None
+    except OSError as error:
+        raise click.UsageError(f"--faults: cannot read {source}: {error.strerror}; name a file or a seed") from None
+    server.clients = ClientReport()
 
 
 async def _serve(
@@ -235,6 +240,8 @@ async def _serve(
     finally:
         await listening.close()
         server.close()
+        if server.faults is not None and server.clients is not None:
+            click.echo("\n".join([server.faults.describe(), *server.clients.lines()]))
 
 
 def kubeconfig_text(url: str, token: str, ca: bytes | None) -> str:

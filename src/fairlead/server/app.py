@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from fairlead.server.audit import AuditLog
     from fairlead.server.audit_policy import AuditPolicy
     from fairlead.server.authentication.token_keys import TokenSettings
+    from fairlead.server.client_report import ClientReport
     from fairlead.server.controllers import Controllers
     from fairlead.server.faults import FaultInjector, Plan
     from fairlead.server.http.inprocess import InProcessTransport
@@ -89,6 +90,7 @@ class Server:
         metrics: counts responses, for /metrics.
         audit: the audit log, or None.
         faults: the fault plan in effect, or None.
+        clients: counts what each client did, or None. Set it before the first request.
     """
 
     def __init__(
@@ -112,6 +114,7 @@ class Server:
         self.world = world or World()
         self.audit = _open_audit_log(audit, self.world, audit_policy) if audit else None
         self.faults: FaultInjector | None = None
+        self.clients: ClientReport | None = None
         self.store = store or Store()
         self.registry = Registry(strategies.resources())
         self.metrics = Metrics()
@@ -261,6 +264,7 @@ class Server:
         """
         if not request.memory.answers:
             request.time = self.world.clock.now()
+        version = self.store.version
         route: Route | None = None
         try:
             if is_trusted:
@@ -281,6 +285,8 @@ class Server:
             log.exception("%s %s failed: this is a bug in the embedded server", request.method, request.path)
             response = representations.error_response(request, internal_error(error))
         self.metrics.count(request, route, response.status)
+        if self.clients is not None and not is_trusted:
+            self.clients.count(request, route, response.status, has_changed=self.store.version != version)
         if self.audit is not None and not is_trusted:
             self.audit.record(request, response)
         return response

@@ -256,6 +256,39 @@ def test_sigterm_ends_both_programs_in_any_order(control_plane: ControlPlane) ->
     assert apiserver.wait(SECONDS) == 0
 
 
+def test_faults_are_injected_and_reported_at_the_end(
+    control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, report = control_plane.folder / "plan.yaml", control_plane.folder / "report.txt"
+    plan.write_text("faults: [{status: 409, verb: update, kind: ConfigMap, count: 1}]")
+    monkeypatch.setenv("FAIRLEAD_FAULTS", str(plan))
+    monkeypatch.setenv("FAIRLEAD_REPORT", str(report))
+    control_plane.start_etcd()
+    server = control_plane.start_apiserver()
+    maps = "/api/v1/namespaces/default/configmaps"
+    control_plane.request("POST", maps, {"metadata": {"name": "a"}})
+    with pytest.raises(urllib.error.HTTPError, match="409"):
+        control_plane.request("PUT", f"{maps}/a", {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    control_plane.request("PUT", f"{maps}/a", {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    control_plane.request("PUT", f"{maps}/a", {"metadata": {"name": "a"}, "data": {"k": "v"}})
+    control_plane.stop(server)
+    injected, header, client = report.read_text().splitlines()
+    assert injected == "injected faults: 1 x status 409"
+    assert header.split()[:4] == ["client", "requests", "writes", "conflicts"]
+    assert client.split()[1:] == ["4", "4", "1", "0", "1"]
+    assert injected in control_plane.log("kube-apiserver")
+
+
+def test_unreadable_fault_plan_ends_the_program_with_a_reason(
+    control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRLEAD_FAULTS", "/nonexistent/plan.yaml")
+    control_plane.start_etcd()
+    process = control_plane.start("kube-apiserver", f"--etcd-servers=http://127.0.0.1:{control_plane.etcd_port}")
+    assert process.wait(SECONDS) == 1
+    assert "/nonexistent/plan.yaml" in control_plane.log("kube-apiserver")
+
+
 def test_unknown_flags_are_accepted_with_a_note(control_plane: ControlPlane) -> None:
     control_plane.start_etcd()
     control_plane.start_apiserver("--configure-called=true", "--feature-gates=Foo=true", "--v=4")

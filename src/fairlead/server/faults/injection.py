@@ -94,6 +94,12 @@ class FaultInjector:
         if self._commits is not None:
             self._commits.record()
 
+    def describe(self) -> str:
+        """Return what was injected, for example "injected faults: 12 x delay, 3 x status 409"."""
+        counted = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
+        texts = [f"{count} x {'status ' * name.isdecimal()}{name}" for name, count in counted]
+        return f"injected faults: {', '.join(texts) or 'none'}"
+
     def cut(self) -> None:
         """Break all open watches now."""
         for watch in list(self._watches):

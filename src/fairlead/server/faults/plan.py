@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from fairlead.api import documents
@@ -105,6 +106,37 @@ class Plan:
         if seed is not None and type(seed) is not int:
             raise PlanError(f"seed: {seed!r} is not an integer")
         return cls([_parse_fault(index, item) for index, item in enumerate(value["faults"])], seed)
+
+    @classmethod
+    def from_seed(cls, seed: int) -> "Plan":
+        """Return a plan of faults that every correct client survives: those of a busy cluster, repeatable by `seed`.
+
+        Requests are slow, some are throttled, a few writes conflict or are lost on the way, and watches break.
+        """
+        return cls(
+            [
+                Fault(delay=(0.0, 0.05), verb=("create", "update", "patch", "delete", "list"), probability=0.2),
+                Fault(status=429, verb=("create", "update", "patch", "delete", "list"), probability=0.02),
+                Fault(status=409, verb=("update",), probability=0.05),
+                Fault(status=503, verb=("update", "patch"), probability=0.01),
+                Fault(drop="after", verb=("update", "patch"), probability=0.01),
+                Fault(cut=(2.0, 30.0), verb=("watch",), probability=0.5),
+            ],
+            seed,
+        )
+
+    @classmethod
+    def load(cls, source: str) -> "Plan":
+        """Return the plan of a file, or the plan `from_seed` if `source` is a number.
+
+        Raises PlanError if the file is not a plan, and OSError if it cannot be read.
+        """
+        if source.isdecimal():
+            return cls.from_seed(int(source))
+        try:
+            return cls.read(Path(source).read_text(encoding="utf-8"))
+        except (PlanError, UnicodeDecodeError) as error:
+            raise PlanError(f"{source}: {error}") from None
 
 
 _FIELDS = {"userAgent" if field.name == "user_agent" else field.name: field.name for field in fields(Fault)}

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from fairlead.server.storage.store import Store
 
 HEALTHY = b'{"health":"true","reason":""}'
+CONTROLLERS = "FAIRLEAD_CONTROLLERS"  # which controllers run, separated by commas
+FAULTS = "FAIRLEAD_FAULTS"  # a fault plan, or the seed of one
+REPORT = "FAIRLEAD_REPORT"  # a file to which the report about faults and clients is appended
 MAX_REQUEST = 1 << 20  # bytes of the flags and the environment of kube-apiserver
 
 Report = Callable[[str], None]
@@ -39,20 +42,24 @@ class State:
         self._users = 0
 
     @contextlib.asynccontextmanager
-    async def serve(self, settings: ServerSettings, controllers: list[str]) -> AsyncIterator[str]:
-        """Serve the API during the context. Yields the URL.
+    async def serve(
+        self, settings: ServerSettings, environment: dict[str, str], folder: Path
+    ) -> AsyncIterator[tuple[str, "Server"]]:
+        """Serve the API during the context. Yields the URL and the server.
 
-        Raises ValueError if a flag has a wrong value, and OSError if the port is in use.
+        Paths in `environment` are relative to `folder`.
+
+        Raises ValueError if a flag or variable has a wrong value, and OSError if the port is in use.
         """
         server = self._server
         if server is None:
-            server = self._create_server(settings, controllers)
+            server = self._create_server(settings, environment, folder)
         self._users += 1
         self._server, self._store = server, server.store
         try:
             listener = await server.listen(**settings.listener)
             try:
-                yield listener.url
+                yield listener.url, server
             finally:
                 await listener.close()
         finally:
@@ -61,7 +68,7 @@ class State:
                 self._server = None
                 server.close()
 
-    def _create_server(self, settings: ServerSettings, controllers: list[str]) -> "Server":
+    def _create_server(self, settings: ServerSettings, environment: dict[str, str], folder: Path) -> "Server":
         from fairlead.api.world import World
         from fairlead.server.app import Server
         from fairlead.server.authentication.users import ADMIN
@@ -69,7 +76,15 @@ class State:
         world = World()
         # Without any token, every request would be an administrator's. Nobody knows this one.
         tokens = settings.server["tokens"] or {f"{world.random.getrandbits(128):032x}": ADMIN}
-        return Server(world, store=self._store, controllers=controllers, **settings.server | {"tokens": tokens})
+        controllers = [name for name in environment.get(CONTROLLERS, "").split(",") if name]
+        server = Server(world, store=self._store, controllers=controllers, **settings.server | {"tokens": tokens})
+        if source := environment.get(FAULTS):
+            from fairlead.server.client_report import ClientReport
+            from fairlead.server.faults import Plan
+
+            server.inject(Plan.load(source if source.isdecimal() else str(folder / source)))
+            server.clients = ClientReport()
+        return server
 
 
 async def run(arguments: list[str]) -> int:
@@ -161,12 +176,17 @@ async def _serve_connection(
         arguments, folder, environment = parse_request(await reader.readline())
         await loading
         settings = read_flags(arguments, folder)
-        controllers = [name for name in environment.get("FAIRLEAD_CONTROLLERS", "").split(",") if name]
-        async with state.serve(settings, controllers) as url:
+        async with state.serve(settings, environment, folder) as (url, server):
             for note in settings.notes:
                 report(f"kube-apiserver: {note}")
             report(f"kube-apiserver: fairlead's embedded server, Kubernetes 1.36, serves on {url}")
             await reader.read()  # returns when kube-apiserver ends
+        if server.faults is not None and server.clients is not None:
+            lines = [server.faults.describe(), *server.clients.lines()]
+            report("\n".join(lines))
+            if path := environment.get(REPORT):
+                with (folder / path).open("a", encoding="utf-8") as file:
+                    file.write("".join(f"{line}\n" for line in lines))
     except FlagError as error:
         report(f"kube-apiserver: {error}")
         status = 1
