@@ -47,17 +47,6 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 
 
-class RunningPass:
-    """The records of a pass that has not ended."""
-
-    __slots__ = ("more_steps", "steps", "woken")
-
-    def __init__(self, woken: Record) -> None:
-        self.woken = woken
-        self.steps: list[Record] = []
-        self.more_steps = 0
-
-
 class RememberedPass:
     """The records of a pass. `ended` is None if the pass is still running."""
 
@@ -68,7 +57,7 @@ class RememberedPass:
 class RememberedObject:
     """The last passes over one object."""
 
-    __slots__ = ("_passes", "actor", "count", "failures", "last_outcome", "object", "size")
+    __slots__ = ("_passes", "actor", "count", "failures", "object", "size")
 
     def __init__(self, obj: ObjectRef, actor: str) -> None:
         self.object, self.actor = obj, actor
@@ -78,16 +67,22 @@ class RememberedObject:
         """How many passes ended since the start, also those that are forgotten."""
         self.failures = 0
         """How many passes failed in a row."""
-        self.last_outcome = ""
 
-    def add(self, encoded_pass: bytes) -> None:
+    def add(self, encoded_pass: bytes, outcome: str, limit: int) -> int:
+        """Add a pass, and forget the oldest ones beyond the limit. Return by how much the size grew."""
+        self.count += 1
+        self.failures = self.failures + 1 if outcome == "error" else 0
         self._passes.append(encoded_pass)
-        self.size += len(encoded_pass) + _PASS_BYTES
+        growth = len(encoded_pass) + _PASS_BYTES
+        self.size += growth
+        return growth - self.forget_until(limit) if len(self._passes) > limit else growth
 
-    def forget_until(self, limit: int) -> None:
-        """Forget the oldest passes, so that at most `limit` are left."""
+    def forget_until(self, limit: int) -> int:
+        """Forget the oldest passes, so that at most `limit` are left. Return by how much the size shrank."""
+        before = self.size
         while len(self._passes) > limit:
             self.size -= len(self._passes.popleft()) + _PASS_BYTES
+        return before - self.size
 
     def __len__(self) -> int:
         """Return the number of passes that are kept."""
@@ -99,21 +94,15 @@ class RememberedObject:
             yield self._load(encoded_pass)
 
     def _load(self, encoded_pass: bytes) -> RememberedPass:
-        pass_id, woken_at, causes, more_causes, steps, more_steps, ended = _decode(encoded_pass)
+        pass_id, causes, more_causes, more_steps, (woken_values, *steps, end_values) = _decode(encoded_pass)
         shared = {"actor": self.actor, "primary": self.object, "pass_id": pass_id}
-        woken = Record(
-            WOKEN,
-            woken_at,
-            verb="reconcile",
-            object=self.object,
-            causes=tuple(_load_cause(cause) for cause in causes),
-            more_causes=more_causes,
-            **shared,
+        woken = _load_step(woken_values, shared)._replace(
+            causes=tuple(_load_cause(cause) for cause in causes), more_causes=more_causes
         )
-        end = Record(
-            ENDED, verb="reconcile", object=self.object, **shared, **dict(zip(_END_FIELDS, ended, strict=True))
+        ended = Record(
+            ENDED, verb="reconcile", object=self.object, **shared, **dict(zip(_END_FIELDS, end_values, strict=True))
         )
-        return RememberedPass(woken, [_load_step(step, shared) for step in steps], more_steps, end)
+        return RememberedPass(woken, [_load_step(step, shared) for step in steps], more_steps, ended)
 
 
 class PassMemory:
@@ -137,11 +126,22 @@ class PassMemory:
         self._limit = max_passes
         self._size = 0
         self._objects: dict[ObjectRef, RememberedObject] = {}  # the object with the latest pass is last
-        self._running: dict[str, RunningPass] = {}
+        self._running: dict[str, list[Record]] = {}  # by the id of the pass: the wake-up and the steps
+        self._more_steps: dict[str, int] = {}
 
     def subscribe(self, history: History) -> Callable[[], None]:
         """Keep the passes from now on. Return a function that ends it."""
-        return history.subscribe(self._on_record, [WOKEN, READ, WRITTEN, SKIPPED, ENDED])
+        endings = [
+            history.subscribe(self._on_woken, [WOKEN]),
+            history.subscribe(self._on_step, [READ, WRITTEN, SKIPPED]),
+            history.subscribe(self._on_ended, [ENDED]),
+        ]
+
+        def unsubscribe() -> None:
+            for end in endings:
+                end()
+
+        return unsubscribe
 
     @property
     def size(self) -> int:
@@ -162,60 +162,41 @@ class PassMemory:
         return reversed(self._objects.values())
 
     def find(self, obj: ObjectRef) -> RememberedObject | None:
-        """Return what is known of an object."""
+        """Return what is remembered of an object."""
         return self._objects.get(obj)
 
     def running_passes(self) -> list[RememberedPass]:
         """Return the passes that have not ended, oldest first."""
         return [
-            RememberedPass(running_pass.woken, list(running_pass.steps), running_pass.more_steps, None)
-            for running_pass in self._running.values()
+            RememberedPass(woken, steps, self._more_steps.get(pass_id, 0), None)
+            for pass_id, (woken, *steps) in self._running.items()
         ]
 
-    def _on_record(self, record: Record) -> None:
-        point = record.point
-        if point == WOKEN:
-            self._running[record.pass_id] = RunningPass(record)
-            return
-        running = self._running.get(record.pass_id)
-        if running is None:
-            return  # A write outside of a pass, or a pass that began before the subscription.
-        if point == ENDED:
-            del self._running[record.pass_id]
-            self._store(running, record)
-        elif len(running.steps) < MAX_STEPS:
-            running.steps.append(_shorten(record) if record.fields or record.message else record)
-        else:
-            running.more_steps += 1
+    def _on_woken(self, record: Record) -> None:
+        self._running[record.pass_id] = [record]
 
-    def _store(self, running: RunningPass, ended: Record) -> None:
-        ref, woken = ended.object, running.woken
-        assert ref is not None
+    def _on_step(self, record: Record) -> None:
+        records = self._running.get(record.pass_id)
+        if records is None:
+            return  # A write outside of a pass, or a pass that began before the subscription.
+        if len(records) <= MAX_STEPS:
+            records.append(_shorten(record) if record.fields or record.message else record)
+        else:
+            self._more_steps[record.pass_id] = self._more_steps.get(record.pass_id, 0) + 1
+
+    def _on_ended(self, record: Record) -> None:
+        ref, records = record.object, self._running.pop(record.pass_id, None)
+        if records is None or ref is None:
+            return
         remembered = self._objects.pop(ref, None)
         if remembered is None:
-            remembered = RememberedObject(ref, ended.actor)
-        else:
-            self._size -= remembered.size
-        self._objects[ref] = remembered
-        remembered.count += 1
-        remembered.last_outcome = ended.outcome
-        remembered.failures = remembered.failures + 1 if ended.outcome == "error" else 0
-        steps = [_step_values(step) for step in running.steps]
-        remembered.add(
-            _encode(
-                (
-                    ended.pass_id,
-                    woken.time,
-                    woken.causes,
-                    woken.more_causes,
-                    steps,
-                    running.more_steps,
-                    _end_values(ended),
-                )
-            )
-        )
-        remembered.forget_until(self._limit)
-        self._size += remembered.size
+            remembered = RememberedObject(ref, record.actor)
+            self._size += remembered.size
+        self._objects[ref] = remembered  # Now it is the last one.
+        more_steps = self._more_steps.pop(record.pass_id, 0) if self._more_steps else 0
+        values = [*map(_step_values, records), _end_values(record)]
+        encoded_pass = _encode((record.pass_id, records[0].causes, records[0].more_causes, more_steps, values))
+        self._size += remembered.add(encoded_pass, record.outcome, self._limit)
         if self._size > self._max_bytes or len(self._objects) > self._max_objects:
             self._forget()
         elif self._limit < self._max_passes and self._size < self._max_bytes // 4:
@@ -224,10 +205,7 @@ class PassMemory:
     def _forget(self) -> None:
         while self._size > self._max_bytes and self._limit > 1:
             self._limit //= 2
-            for remembered in self._objects.values():
-                self._size -= remembered.size
-                remembered.forget_until(self._limit)
-                self._size += remembered.size
+            self._size -= sum(remembered.forget_until(self._limit) for remembered in self._objects.values())
         while self._objects and (self._size > self._max_bytes or len(self._objects) > self._max_objects):
             self._size -= self._objects.pop(next(iter(self._objects))).size
 
