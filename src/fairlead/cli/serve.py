@@ -52,6 +52,13 @@ class _CannotServe(click.ClickException):
     help="With RBAC, roles and bindings decide what a user may do.",
 )
 @click.option(
+    "--service-cluster-ip-range",
+    default="10.0.0.0/24",
+    show_default=True,
+    metavar="CIDR",
+    help="The IPv4 network of the cluster IPs of Services.",
+)
+@click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
@@ -114,6 +121,7 @@ def serve(
     token_file: Path | None,
     client_ca_file: Path | None,
     authorization_mode: str,
+    service_cluster_ip_range: str,
     audit_log_path: Path | None,
     audit_policy_file: Path | None,
     data: Path | None,
@@ -140,6 +148,7 @@ def serve(
             world,
             tokens=users,
             authorization=authorization_mode,
+            service_range=service_cluster_ip_range,
             controllers=_split_names(controllers),
             webhook_caller=HttpsCaller(_split_names(webhook_hosts), _parse_services(webhook_services)),
             enable_plugins=_split_names(enable_admission_plugins),

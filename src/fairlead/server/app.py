@@ -14,7 +14,6 @@ from fairlead.server.authentication.impersonation import resolve_impersonation
 from fairlead.server.authentication.service_account_tokens import ServiceAccountTokens
 from fairlead.server.authentication.static_tokens import StaticTokens
 from fairlead.server.authentication.users import SERVER, User
-from fairlead.server.authorization import bootstrap
 from fairlead.server.authorization.attributes import request_attributes
 from fairlead.server.authorization.authorizer import AlwaysAllow, Authorizer, access_denied
 from fairlead.server.authorization.rbac import RBAC
@@ -24,6 +23,7 @@ from fairlead.server.golang import encoding
 from fairlead.server.http import representations, routing
 from fairlead.server.http.messages import AnyResponse, Request
 from fairlead.server.http.routing import NoSuchPath, Route
+from fairlead.server.initial_objects import InitialObjects, parse_service_range
 from fairlead.server.metrics import Metrics
 from fairlead.server.registry import strategies
 from fairlead.server.registry.lookup import Registry
@@ -52,7 +52,7 @@ Executor = Callable[[Request, Route | None], AnyResponse]
 
 AUTHORIZATION_MODES = ("AlwaysAllow", "RBAC")
 RETRY_DELAY = 1.0  # seconds before the controllers retry writes that could not be stored; reads are served meanwhile
-INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+SERVICE_RANGE = "10.0.0.0/24"  # the default of kube-apiserver
 
 
 class Server:
@@ -73,6 +73,7 @@ class Server:
         webhook_caller: calls webhooks. The default one calls webhooks on loopback over HTTPS.
         store: the state of an earlier server, which this one continues. Close the earlier one first.
         token_settings: issuer, audiences and keys of ServiceAccount tokens.
+        service_range: the IPv4 network of the cluster IPs of Services.
         enable_plugins, disable_plugins: names of admission plugins, as in the flags of kube-apiserver.
 
     Attributes:
@@ -106,6 +107,7 @@ class Server:
         webhook_caller: WebhookCaller | None = None,
         store: Store | None = None,
         token_settings: "TokenSettings | None" = None,
+        service_range: str = SERVICE_RANGE,
         enable_plugins: Iterable[str] = (),
         disable_plugins: Iterable[str] = (),
     ) -> None:
@@ -115,7 +117,9 @@ class Server:
         self.audit = _open_audit_log(audit, self.world, audit_policy) if audit else None
         self.faults: FaultInjector | None = None
         self.clients: ClientReport | None = None
-        self.store = store or Store()
+        rbac = authorization == "RBAC"
+        initial = InitialObjects(self.world, parse_service_range(service_range), rbac=rbac)
+        self.store = store or Store(initial=initial.build if data is None else None)
         self.registry = Registry(strategies.resources())
         self.metrics = Metrics()
         self.field_tracker = FieldTracker(self.registry)
@@ -126,7 +130,6 @@ class Server:
         self._controllers = _create_controllers(self, names) if names else None
         tokens = tokens if isinstance(tokens, Mapping) else list(tokens)
         self._first_token = next(iter(tokens), None)
-        rbac = authorization == "RBAC"
         self.authorizer: Authorizer = RBAC(self.store) if rbac else AlwaysAllow()
         self.service_account_tokens = ServiceAccountTokens(self.world, self.store, self.load_secret, token_settings)
         self.authenticator = Authenticator(StaticTokens(tokens), self.service_account_tokens, allow_anonymous=rbac)
@@ -136,14 +139,9 @@ class Server:
         self._journal = self._open_journal(data) if data is not None else None
         if store is not None:
             self._rebuild_from_store()
-        for name in INITIAL_NAMESPACES:
-            if self.store.table("", "namespaces").get("", name) is not None:
-                continue
-            body = encoding.encode({"metadata": {"name": name}})
-            self.respond(Request("POST", "/api/v1/namespaces", {}, {"user-agent": "fairlead"}, body), is_trusted=True)
-        if rbac:
-            bootstrap.install_default_roles(self)
         if self._journal is not None:
+            # The data directory keeps deletions of initial objects only until the next start, like a real server.
+            initial.add_missing(self.store)
             self._journal.store_initial_objects()
 
     @property
@@ -173,12 +171,15 @@ class Server:
     ) -> "Listener":
         """Serve over HTTP until the returned listener is closed. Port 0 picks a free port.
 
-        A client certificate signed by `client_ca` (PEM) authenticates its holder: CN is the user, each O a group.
+        A client certificate signed by `client_ca` (PEM) authenticates its holder: CN is the user, each O a group. As on
+        a real server, the ConfigMap extension-apiserver-authentication in kube-system has the CA.
         `certificate` names the files of the server's certificate and of its key (PEM). Without it, the server creates a
         certificate, and the listener's `ca` is the authority that signed it.
         """
         from fairlead.server.http.listener import listen
 
+        if client_ca is not None:
+            self._publish_client_ca(client_ca)
         return await listen(self, host, port, tls=tls, client_ca=client_ca, certificate=certificate)
 
     def inject(self, plan: "Plan | None") -> "FaultInjector | None":
@@ -322,6 +323,16 @@ class Server:
         """Return the store's table for the objects of a kind. All versions and groups of the kind share one table."""
         storage = resource.storage or resource
         return self.store.table(storage.group, storage.plural)
+
+    def _publish_client_ca(self, client_ca: bytes) -> None:
+        """Write the CA of client certificates to the ConfigMap where other programs of the control plane read it."""
+        name, path = "extension-apiserver-authentication", "/api/v1/namespaces/kube-system/configmaps"
+        body = encoding.encode({"metadata": {"name": name}, "data": {"client-ca-file": client_ca.decode()}})
+        if self.store.table("", "configmaps").get("kube-system", name) is None:
+            request = Request("POST", path, {}, {"user-agent": "kube-apiserver"}, body)
+        else:
+            request = Request("PUT", f"{path}/{name}", {}, {"user-agent": "kube-apiserver"}, body)
+        self.respond(request, is_trusted=True)
 
     def _open_journal(self, data_directory: Path) -> "DurableJournal":
         """Load the stored objects from the data directory, and return the journal that stores further writes."""

@@ -126,7 +126,7 @@ class Controllers:
             return
         resource, stored = found_object
         references = stored.object["metadata"].get("ownerReferences") or []
-        existing = [r for r in references if r["uid"] in self._live]
+        existing = [r for r in references if self._owner_exists(r, key)]
         if not references or len(existing) == len(references):
             return
         if not existing:
@@ -134,6 +134,17 @@ class Controllers:
                 delete_object(self._server, resource, stored, DeleteOptions(propagation="Background"))
         else:
             self._write_metadata(resource, stored, {"ownerReferences": existing})
+
+    def _owner_exists(self, reference: Object, dependent: Key) -> bool:
+        """Return whether an owner exists. Initial objects that were never written are only in the store."""
+        if reference["uid"] in self._live:
+            return True
+        named = (reference["apiVersion"], reference["kind"])
+        for owner in self._server.registry.served():
+            if (owner.api_version, owner.kind) == named:
+                stored = self._server.table(owner).get(dependent[2] if owner.namespaced else "", reference["name"])
+                return stored is not None and stored.object["metadata"]["uid"] == reference["uid"]
+        return False
 
     def _finish_deletion(self, key: Key | None) -> None:
         """Delete or orphan the dependents of an object that has the foregroundDeletion or orphan finalizer."""

@@ -282,10 +282,10 @@ class RealServer:
         )
 
     def _is_ready(self) -> bool:
-        """Return whether /readyz succeeds and the namespace `default` exists, which is created a moment later."""
+        """Return whether /readyz succeeds and the Service `kubernetes` exists, which is created a moment later."""
         try:
             self.request("GET", "/readyz")
-            self.request("GET", "/api/v1/namespaces/default")
+            self.request("GET", "/api/v1/namespaces/default/services/kubernetes")
         except OSError:
             return False
         return True

@@ -45,7 +45,7 @@ CASES = [
     ([ACCOUNTS, ON_ACCOUNT], ACCOUNT, "/api/v1/NS/configmaps"),
 ]  # fmt: skip
 SEEN = {}  # answers of the embedded half, for the real half to be compared with
-pytestmark = pytest.mark.xdist_group("impersonation")
+pytestmark = [pytest.mark.rbac, pytest.mark.xdist_group("impersonation")]
 
 
 async def ask(transport, method, path, body=None, **headers):
@@ -57,13 +57,8 @@ async def ask(transport, method, path, body=None, **headers):
 
 
 @pytest.fixture
-async def service_account(api, monkeypatch):
+async def service_account(api):
     """Yield a ServiceAccount's transport and a function that grants it access, on a server with RBAC."""
-    if api.name == "embedded":
-        from fairlead.server.authorization import bootstrap, rbac
-
-        monkeypatch.setattr(api.server, "authorizer", rbac.RBAC(api.server.store))
-        bootstrap.install_default_roles(api.server)
     admin, namespace_path = api.transport(), f"namespaces/{api.namespace}"
     await ask(admin, "POST", f"/api/v1/{namespace_path}/serviceaccounts", {"metadata": {"name": "asker"}})
     _, issued = await ask(admin, "POST", f"/api/v1/{namespace_path}/serviceaccounts/asker/token", {"spec": {}})

@@ -13,7 +13,7 @@ from fairlead.api.world import World
 from fairlead.server.app import Server
 from fairlead.server.authentication.users import User
 
-pytestmark = pytest.mark.xdist_group("rbac")  # the two halves of a case are compared
+pytestmark = [pytest.mark.rbac, pytest.mark.xdist_group("rbac")]  # the two halves of a case are compared
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 READER = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]
 BINDER = [
@@ -77,17 +77,6 @@ class Actor:
                 return
             await asyncio.sleep(0.05)  # a real server's authorizer learns by watching
         raise AssertionError(f"{self.name} was never allowed {attributes}")
-
-
-@pytest.fixture
-def rbac(api, monkeypatch):
-    """Return the server with RBAC. The real server always uses RBAC."""
-    if api.name == "embedded":
-        from fairlead.server.authorization import bootstrap, rbac
-
-        monkeypatch.setattr(api.server, "authorizer", rbac.RBAC(api.server.store))
-        bootstrap.install_default_roles(api.server)
-    return api
 
 
 MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
@@ -203,9 +192,9 @@ RECORDED = {}  # answers of the embedded half, for the real half to be compared 
 
 
 @pytest.mark.parametrize("case", range(len(REQUESTS) + len(ESCALATIONS)))
-async def test_a_request_gets_the_same_response_from_both_servers(rbac, case):
+async def test_a_request_gets_the_same_response_from_both_servers(api, case):
     rights, (method, path, *remainder), expected = (REQUESTS + ESCALATIONS)[case]
-    actor = Actor(rbac, "u")
+    actor = Actor(api, "u")
     await actor.grant(*rights)
     full_path, _, query = path.partition("?")
     parameters = dict(pair.split("=", 1) for pair in query.split("&")) if query else {}
@@ -215,8 +204,8 @@ async def test_a_request_gets_the_same_response_from_both_servers(rbac, case):
     assert RECORDED.setdefault(case, actual) == actual
 
 
-async def test_a_role_can_be_relabelled_but_not_extended_beyond_ones_access(rbac):
-    actor = Actor(rbac, "u")
+async def test_a_role_can_be_relabelled_but_not_extended_beyond_ones_access(api):
+    actor = Actor(api, "u")
     await actor.grant(*BINDER, *READER)
     role = {"metadata": {"name": "w"}, "rules": READER}
     assert (await actor.ask("POST", f"{RBAC}/NS/roles", role))[0] == 201
@@ -230,8 +219,8 @@ async def test_a_role_can_be_relabelled_but_not_extended_beyond_ones_access(rbac
     assert (status, relabelled["rules"]) == (200, READER)
 
 
-async def test_finalizers_of_a_role_can_be_removed_without_its_access(rbac):
-    actor = Actor(rbac, "u")
+async def test_finalizers_of_a_role_can_be_removed_without_its_access(api):
+    actor = Actor(api, "u")
     await actor.grant(*BINDER)
     wide = {"metadata": {"name": "w", "finalizers": ["example.com/x"]}, "rules": [*READER]}
     assert (await actor.ask("POST", f"{RBAC}/NS/roles", wide, is_admin=True))[0] == 201
@@ -240,34 +229,34 @@ async def test_finalizers_of_a_role_can_be_removed_without_its_access(rbac):
     assert status == 200, body
 
 
-async def test_a_service_account_token_has_the_access_of_its_account(rbac):
-    admin = Actor(rbac, "a")
+async def test_a_service_account_token_has_the_access_of_its_account(api):
+    admin = Actor(api, "a")
     assert (await admin.ask("POST", "/api/v1/NS/serviceaccounts", {"metadata": {"name": "bot"}}, is_admin=True))[
         0
     ] == 201
-    name = f"system:serviceaccount:{rbac.namespace}:bot"
-    bot = Actor(rbac, "bot")
+    name = f"system:serviceaccount:{api.namespace}:bot"
+    bot = Actor(api, "bot")
     bot.name = name
     role = {"metadata": {"name": "bot"}, "rules": READER}
-    subjects = [{"kind": "ServiceAccount", "name": "bot", "namespace": rbac.namespace}]
+    subjects = [{"kind": "ServiceAccount", "name": "bot", "namespace": api.namespace}]
     await admin.ask("POST", f"{RBAC}/NS/roles", role, is_admin=True)
     await admin.ask("POST", f"{RBAC}/NS/rolebindings", binding("bot") | {"subjects": subjects}, is_admin=True)
     await bot._known(READER[0], False)
     status, issued = await admin.ask("POST", "/api/v1/NS/serviceaccounts/bot/token", {"spec": {}}, is_admin=True)
     assert status == 201
     headers = {"Authorization": f"Bearer {issued['status']['token']}", "Content-Type": "application/json"}
-    transport = rbac.transport()
-    maps = f"/api/v1/namespaces/{rbac.namespace}/configmaps"
+    transport = api.transport()
+    maps = f"/api/v1/namespaces/{api.namespace}/configmaps"
     codes = []
     for method, path, body in (("GET", maps, None), ("POST", maps, MAP), ("GET", "/api/v1/secrets", None)):
         encoded_body = json.dumps(body).encode() if body else None
-        codes.append((await _as(rbac, transport, method, path, headers, encoded_body)).status)
+        codes.append((await _as(api, transport, method, path, headers, encoded_body)).status)
     assert codes == [200, 403, 403]
-    me = await _as(rbac, transport, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", headers, b"{}")
+    me = await _as(api, transport, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", headers, b"{}")
     user_info = json.loads(me.body)["status"]["userInfo"]
     assert user_info["username"] == name
     assert user_info["groups"] == [
-        "system:serviceaccounts", f"system:serviceaccounts:{rbac.namespace}", "system:authenticated",
+        "system:serviceaccounts", f"system:serviceaccounts:{api.namespace}", "system:authenticated",
     ]  # fmt: skip
 
 
@@ -289,9 +278,9 @@ async def _as(api, transport, method, path, headers, body):
         await other_transport.close()
 
 
-async def test_impersonation_needs_the_impersonate_verb(rbac):
+async def test_impersonation_needs_the_impersonate_verb(api):
     """Tests that only an administrator may impersonate, and then has only the rights of the other user."""
-    actor = Actor(rbac, "u")
+    actor = Actor(api, "u")
     status, rejection = await actor.ask("GET", "/api/v1/NS/configmaps")
     assert (status, rejection["reason"]) == (403, "Forbidden")
     review = {"spec": {"resourceAttributes": {"verb": "impersonate", "resource": "users", "name": "x"}}}
@@ -300,11 +289,11 @@ async def test_impersonation_needs_the_impersonate_verb(rbac):
     assert (await actor.ask("POST", path, review, is_admin=True))[1]["status"]["allowed"]
 
 
-async def test_a_rules_review_lists_the_rules_of_the_user(rbac):
-    actor = Actor(rbac, "u")
+async def test_a_rules_review_lists_the_rules_of_the_user(api):
+    actor = Actor(api, "u")
     await actor.grant(*READER)
     path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
-    _, review = await actor.ask("POST", path, {"spec": {"namespace": rbac.namespace}})
+    _, review = await actor.ask("POST", path, {"spec": {"namespace": api.namespace}})
     assert READER[0] in review["status"]["resourceRules"]
     assert any("/healthz" in rule["nonResourceURLs"] for rule in review["status"]["nonResourceRules"])
     assert review["status"]["incomplete"] is False

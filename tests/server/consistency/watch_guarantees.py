@@ -38,8 +38,12 @@ class CommitHistory:
     """Records every commit of a server's store, in order."""
 
     def __init__(self, server):
-        self.commits = []  # (version, key, object before, object after)
         store = server.store
+        # (version, key, object before, object after): the objects of a new server come first
+        self.commits = [
+            (stored.version, tuple(key.split("/")), None, stored.object)
+            for key, stored in store.table("", "configmaps").scan(None)
+        ]
         original_put, delete = store.put, store.delete
 
         def noted(table, before, stored, after):

@@ -27,7 +27,7 @@ async def test_an_object_created_in_process_is_watched_over_http():
     body = json.dumps({"metadata": {"name": "a"}, "data": {"k": "v"}}).encode()
     assert (await client.request(HttpRequest("POST", MAPS, body=body))).status == 201
     headers = {"Authorization": "Bearer t"}
-    watch = f"{listener.url}/api/v1/configmaps?watch=true&resourceVersion=0"
+    watch = f"{listener.url}{MAPS}?watch=true&resourceVersion=0"
     async with aiohttp.ClientSession(headers=headers) as session, session.get(watch) as response:
         event = json.loads(await response.content.readline())
         assert (event["type"], event["object"]["data"]) == ("ADDED", {"k": "v"})

@@ -9,8 +9,6 @@ from urllib.parse import urlsplit
 import pytest
 
 from fairlead.api.requests import HttpRequest
-from fairlead.server.authorization import bootstrap
-from fairlead.server.authorization.rbac import RBAC
 
 PAGE = "404 page not found\n"
 PATH = "the server could not find the requested resource"
@@ -132,12 +130,9 @@ async def test_unusual_paths_get_the_same_response_from_both_servers(api):
     assert not differences
 
 
+@pytest.mark.rbac
 @pytest.mark.parametrize("credential", CREDENTIALS)
-async def test_only_a_bearer_token_counts_as_a_credential(api, monkeypatch, credential):
-    if api.name == "embedded":
-        monkeypatch.setattr(api.server.authenticator, "_allow_anonymous", True)
-        monkeypatch.setattr(api.server, "authorizer", RBAC(api.server.store))
-        bootstrap.install_default_roles(api.server)
+async def test_only_a_bearer_token_counts_as_a_credential(api, credential):
     status, message = await asyncio.to_thread(ask, api, "GET", "/api/v1/namespaces/NS/secrets", credential)
     assert status == CREDENTIALS[credential]
     if status == 403:

@@ -160,7 +160,7 @@ def test_a_table_has_the_columns_of_its_kind(path, obj, cells):
     server = Server()
     assert send(server, "POST", path, {"metadata": {"name": "a"}, **obj})[0] == 201
     accept = {"user-agent": "t", "accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
-    (row,) = json.loads(server.respond(Request("GET", path, {}, accept, b"")).body)["rows"]
+    row = json.loads(server.respond(Request("GET", path, {}, accept, b"")).body)["rows"][0]
     assert row["cells"][1:-1] == cells
 
 

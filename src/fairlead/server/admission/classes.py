@@ -15,7 +15,6 @@ Object = dict[str, Any]
 ListObjects = Callable[[str, str], Iterable[Object]]  # lists all objects of a group and plural
 _POD: Final = ("", "pods")
 _PRIORITY_CLASS: Final = ("scheduling.k8s.io", "priorityclasses")
-SYSTEM_PRIORITIES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _PREEMPT_LOWER: Final = "PreemptLowerPriority"
 _INGRESS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 _STORAGE_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
@@ -141,8 +140,6 @@ def _set_priority(pod: Object, list_objects: ListObjects) -> Object:
 
 def _find_priority(name: str, list_objects: ListObjects) -> tuple[str, int, str]:
     """Return name, value and preemption policy of a PriorityClass, or of the default class if `name` is empty."""
-    if name in SYSTEM_PRIORITIES:
-        return name, SYSTEM_PRIORITIES[name], _PREEMPT_LOWER
     classes = list(_list_priority_classes(list_objects))
     if name:
         priority_class = next((item for item in classes if _get_name(item) == name), None)

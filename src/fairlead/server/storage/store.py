@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, Protocol
 
 from fairlead.server.storage.sorted_names import SortedNames
@@ -263,6 +263,8 @@ def _find_first_index(names: list[str], prefix: str, start: str) -> int:
 
 
 RecordedChange = tuple[ObjectTable, ChangeEvent]
+# Returns the objects that a kind (group and plural) has in a new store. Their versions are below FIRST_VERSION.
+BuildInitial = Callable[[str, str], list[Object]]
 
 
 class ChangeListener(Protocol):
@@ -274,21 +276,29 @@ class ChangeListener(Protocol):
 class Store:
     """The tables of all kinds, with one version counter. All methods are synchronous, so writes are atomic."""
 
-    def __init__(self, *, first_version: int = FIRST_VERSION, history: int = MAX_EVENTS) -> None:
+    def __init__(
+        self, *, first_version: int = FIRST_VERSION, history: int = MAX_EVENTS, initial: BuildInitial | None = None
+    ) -> None:
         self.version = first_version
         self.first_version = first_version
         self.listener: ChangeListener | None = None
         self.undo_count = 0  # how often changes were undone: readers compare it to detect that
         self._history = history
         self._recent = RecentlyUsed()
+        self._initial = initial
         self._tables: dict[tuple[str, str], ObjectTable] = {}
 
     def table(self, group: str, plural: str) -> ObjectTable:
+        """Return the table of a kind. Its first use adds the initial objects of the kind."""
         table = self._tables.get((group, plural))
         if table is None:
+            objects = self._initial(group, plural) if self._initial is not None else []
+            versions = [int(obj["metadata"]["resourceVersion"]) for obj in objects]
             table = self._tables[group, plural] = ObjectTable(
-                (group, plural), self.first_version, self._history, self._recent
+                (group, plural), max(versions, default=self.first_version), self._history, self._recent
             )
+            for obj, version in zip(objects, versions, strict=True):
+                table.restore(Stored(obj, version), is_deleted=False)
         return table
 
     def tables(self) -> Iterator[tuple[tuple[str, str], ObjectTable]]:

@@ -70,7 +70,7 @@ def test_server_starts_without_lost_writes_after_the_file_is_removed(tmp_path):
     damage(folder, "the last frame")
     (folder / "acknowledged").unlink()
     server = Server(data=folder)
-    names = [name for name, _ in server.store.table("", "configmaps").scan(None)]
+    names = [name for name, _ in server.store.table("", "configmaps").scan("default")]
     server.close()
     assert names == [f"default/a{number}" for number in range(7)]
 
@@ -80,7 +80,7 @@ def test_unfinished_write_is_not_reported_as_damage(tmp_path):
     with (folder / "state.db-wal").open("ab") as log:
         log.write(b"half a frame")
     server = Server(data=folder)
-    assert len(list(server.store.table("", "configmaps").scan(None))) == 8
+    assert len(list(server.store.table("", "configmaps").scan("default"))) == 8
     server.close()
 
 

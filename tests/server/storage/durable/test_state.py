@@ -141,7 +141,7 @@ def test_watch_resumes_after_a_restart(tmp_path):
 
 
 def test_stored_history_has_the_same_limit_as_in_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr("fairlead.server.app.Store", lambda: Store(history=10))
+    monkeypatch.setattr("fairlead.server.app.Store", lambda initial: Store(history=10, initial=initial))
     from fairlead.server.storage.store import Store
 
     async def main():
@@ -162,7 +162,7 @@ def test_stored_history_has_the_same_limit_as_in_memory(tmp_path, monkeypatch):
         with serving(tmp_path / "d", world=virtual.world()) as server:
             table = server.store.table("", "configmaps")
             assert ([event.version for event in table.events], table.compacted_version) == (expected, compacted_version)
-            assert [name for name, _ in table.scan(None)] == ["default/a", "default/b"]
+            assert [name for name, _ in table.scan("default")] == ["default/a", "default/b"]
             (error,) = await frames(server, old)
             assert (error["type"], error["object"]["code"]) == ("ERROR", 410)
             assert table.events[0].type == "MODIFIED"
