@@ -244,6 +244,7 @@ async def _serve(
         gc.set_threshold(10_000)  # JSON has no cycles. At the default of 700, a tenth of a create was collection.
         gc.enable()
         click.echo(f"serving on {listening.url}")
+        click.echo(f"the API is that of Kubernetes {_minor_version()}")
         await asyncio.Event().wait()
         return 0
     finally:
@@ -251,6 +252,12 @@ async def _serve(
         server.close()
         if server.faults is not None and server.clients is not None:
             click.echo("\n".join([server.faults.describe(), *server.clients.lines()]))
+
+
+def _minor_version() -> str:
+    from fairlead.server.discovery import VERSION
+
+    return f"{VERSION['major']}.{VERSION['minor']}"
 
 
 def kubeconfig_text(url: str, token: str, ca: bytes | None) -> str:

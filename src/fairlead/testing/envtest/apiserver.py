@@ -11,6 +11,7 @@ import sys
 from types import FrameType
 
 DEFAULT_PORT = "2379"
+PREFIXES = ("FAIRLEAD_", "ENVTEST_", "KUBE_API_TEST_")  # of the variables that `etcd` reads
 
 
 def socket_path(port: str) -> str:
@@ -49,7 +50,7 @@ def main(arguments: list[str]) -> int:
         print(f"kube-apiserver: no etcd of fairlead listens on port {port}: start the etcd of this folder first, "
               "and name it with --etcd-servers", file=sys.stderr)  # fmt: skip
         return 1
-    settings = {name: value for name, value in os.environ.items() if name.startswith("FAIRLEAD_")}
+    settings = {name: value for name, value in os.environ.items() if name.startswith(PREFIXES)}
     request = {"arguments": arguments, "folder": os.getcwd(), "environment": settings}  # noqa: PTH109
     connection.sendall(json.dumps(request).encode() + b"\n")
     status = 1  # `etcd` ended without a word

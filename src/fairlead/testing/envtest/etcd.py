@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from fairlead.testing.envtest import apiserver
 from fairlead.testing.envtest.flags import LOOPBACK, FlagError, Flags, ServerSettings, parse_request, read_flags
+from fairlead.testing.envtest.versions import MINOR, find_mismatches
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -112,7 +113,9 @@ async def run(arguments: list[str]) -> int:
         task.add_done_callback(connections.discard)
 
     control = await asyncio.start_unix_server(connect, path, limit=MAX_REQUEST)
-    print(f"etcd of fairlead: holds the state of an embedded Kubernetes 1.36 API server, {LOOPBACK}:{port}", flush=True)
+    print(
+        f"etcd of fairlead: holds the state of an embedded Kubernetes {MINOR} API server, {LOOPBACK}:{port}", flush=True
+    )
     try:
         await stopped.wait()
     finally:
@@ -177,9 +180,9 @@ async def _serve_connection(
         await loading
         settings = read_flags(arguments, folder)
         async with state.serve(settings, environment, folder) as (url, server):
-            for note in settings.notes:
+            for note in [*find_mismatches(environment), *settings.notes]:
                 report(f"kube-apiserver: {note}")
-            report(f"kube-apiserver: fairlead's embedded server, Kubernetes 1.36, serves on {url}")
+            report(f"kube-apiserver: fairlead's embedded server, Kubernetes {MINOR}, serves on {url}")
             await reader.read()  # returns when kube-apiserver ends
         if server.faults is not None and server.clients is not None:
             lines = [server.faults.describe(), *server.clients.lines()]

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from fairlead.testing.envtest.versions import MINOR, find_mismatch
+
 if TYPE_CHECKING:
     from fairlead.server.audit_policy import AuditPolicy
     from fairlead.server.authentication.token_keys import TokenSettings
@@ -23,6 +25,7 @@ UNDERSTOOD: Final = frozenset(
         "cert-dir",
         "client-ca-file",
         "disable-admission-plugins",
+        "emulated-version",
         "enable-admission-plugins",
         "etcd-servers",
         "feature-gates",
@@ -175,12 +178,14 @@ def _describe_ignored(flags: Flags) -> list[str]:
         for name in flags.names()
         if name not in UNDERSTOOD and name not in HARMLESS
     ]
+    if mismatch := find_mismatch(flags.last("emulated-version"), "--emulated-version"):
+        notes.append(mismatch)
     gates = [f"{gate}={value}" for gate, value in sorted(flags.pairs("feature-gates").items())]
     if gates:
-        notes.append(f"ignores --feature-gates={','.join(gates)}: gates have their defaults of Kubernetes 1.36")
+        notes.append(f"ignores --feature-gates={','.join(gates)}: gates have their defaults of Kubernetes {MINOR}")
     versions = [f"{version}={value}" for version, value in sorted(flags.pairs("runtime-config").items())]
     if versions:
-        notes.append(f"ignores --runtime-config={','.join(versions)}: the default versions of 1.36 are served")
+        notes.append(f"ignores --runtime-config={','.join(versions)}: the default versions of {MINOR} are served")
     return notes
 
 

@@ -12,8 +12,7 @@ from typing import Final
 
 import fairlead
 from fairlead.testing import real
-
-VERSION: Final = real.VERSION.removeprefix("v")
+from fairlead.testing.envtest.versions import VERSION
 
 _ETCD: Final = """\
 #!/bin/sh
