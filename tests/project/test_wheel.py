@@ -26,6 +26,7 @@ def test_wheel_contains_no_tests(project, tmp_path):
 def test_framework_wheel_contains_no_legacy_module_and_no_operator(tmp_path):
     files = wheel_files(".", tmp_path)
     assert "fairlead/runtime/operator.py" in files
+    assert {"fairlead/report/live/assets/page.css", "fairlead/report/live/assets/page.js"} <= set(files)
     assert not [name for name in files if "legacy" in name or "fairlead_operators" in name]
 
 
