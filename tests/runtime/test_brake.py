@@ -260,7 +260,7 @@ def test_two_controllers_of_one_operator_that_write_one_object_are_told(run_in_v
     run_in_virtual_time(test)
 
 
-def test_rival_that_normalizes_a_value_is_noticed_and_a_server_that_does_makes_no_loop(run_in_virtual_time, warnings):
+def test_rival_that_normalizes_a_value_is_noticed_and_a_server_makes_no_loop(run_in_virtual_time, warnings):
     async def test(cluster):
         await cluster.create("a")
         writes, op = [], fl.Operator("tester")
@@ -551,6 +551,54 @@ def test_loop_that_starts_again_is_braked_at_once_and_not_reported_again(run_in_
             assert len(writes) <= 3
             assert metric(running, "fairlead_write_loops_total") == 1
         assert len(warnings()) == 1
+
+    run_in_virtual_time(test)
+
+
+def test_brake_ends_although_other_changes_keep_rewriting_the_field(run_in_virtual_time, warnings):
+    async def test(cluster):
+        await cluster.create("a")
+        await cluster.create("input", Other, spec={"value": "0"})
+        is_fixed, op = [], fl.Operator("tester")
+
+        @op.reconcile(Thing, watches={Other: lambda other: ["a"]})
+        async def reconcile(obj, ctx):
+            value = ctx.get(Other, "input").spec["value"]
+            ctx.status(value=value if is_fixed else f"{cluster.world.clock.now():.6f}")
+
+        async with run_slowly(cluster, op):
+            await asyncio.sleep(30)
+            assert len(warnings()) == 1
+            is_fixed.append(True)
+            for number in range(60):
+                change = {"spec": {"value": str(number)}}
+                await cluster.client.patch(Other, "input", "default", change, type=PatchType.MERGE)
+                await asyncio.sleep(3)
+            assert (await cluster.get_thing("a")).status["value"] == "59"
+
+    run_in_virtual_time(test)
+
+
+def test_clean_up_that_writes_in_a_loop_does_not_wait(run_in_virtual_time):
+    async def test(cluster):
+        await cluster.create("a")
+        calls, op = [], fl.Operator("tester")
+
+        @op.reconcile(Thing)
+        async def reconcile(obj, ctx): ...
+
+        @op.cleanup(Thing)
+        async def clean(obj, ctx):
+            calls.append(obj.name)
+            if len(calls) < 60:
+                await ctx.decide(lambda draft: draft.status.update(left=60 - len(calls)))
+                raise fl.RequeueAfter(0.5)
+
+        async with run_slowly(cluster, op) as running:
+            await running.wait_until_idle()
+            await cluster.client.delete(Thing, "a", "default")
+            await asyncio.sleep(9)
+        assert len(calls) == 60
 
     run_in_virtual_time(test)
 
