@@ -8,6 +8,7 @@ from workbench import WIDGET
 from fairlead.api.builtin import ConfigMap, Lease, Namespace
 from fairlead.api.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
 from fairlead.api.objects import Object
+from fairlead.api.requests import HttpRequest
 from fairlead.writes import ObjectDeleted, ObjectReplaced, apply, create_only, delete, finalizers
 
 
@@ -153,3 +154,12 @@ async def test_h04_one_of_many_concurrent_creates_wins(env):
         return_exceptions=True,
     )
     assert sum(isinstance(result, Object) for result in results) == 1
+
+
+async def test_h67_failed_read_does_not_mean_absence(env):
+    widget = await env.widget()
+    path = f"/apis/{WIDGET.group}/v9/namespaces/{env.namespace}/widgets/w"
+    assert (await env.transport.request(HttpRequest("GET", path))).status == 404
+    assert await env.exists(widget), "only the version is not served"
+    code, body = await env.send_raw("GET", f"/apis/{WIDGET.group}/v1/namespaces/{env.namespace}/widgets/missing")
+    assert (code, body["details"]["name"]) == (404, "missing"), "the server names an object that does not exist"

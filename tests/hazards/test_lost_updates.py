@@ -209,3 +209,50 @@ async def test_h13_apply_of_one_field_keeps_the_others(env):
     after = await apply(env.writer, ConfigMap("c", env.namespace, data={"b": "2"}), adopt=True)
     assert after["data"] == {"a": "1", "b": "2"}
     assert after.labels == theirs.labels
+
+
+async def test_h63_fresh_version_on_old_values_overwrites_a_change(env):
+    computed = await env.widget(spec={"size": 1})
+    computed["spec"] = {"size": 2}
+    newer = await env.merge_patch(computed, {"spec": {"note": "theirs"}})
+    with pytest.raises(Conflict):
+        await env.foreign_client.replace(computed)
+    computed.metadata["resourceVersion"] = newer.resource_version
+    naive_result = await env.foreign_client.replace(computed)
+    assert naive_result.spec == {"size": 2}, "their note is gone"
+    # fairlead decides again on the newer object.
+    await env.merge_patch(computed, {"spec": {"note": "theirs"}})
+    decided = await decide(env.writer, WIDGET, naive_result, lambda draft: draft.spec.update(size=3))
+    assert decided.object.spec == {"size": 3, "note": "theirs"}
+
+
+async def test_h64_update_of_a_stale_copy_fails_on_every_attempt(env):
+    copy = await env.widget(spec={"size": 1})
+    await env.merge_patch(copy, {"metadata": {"labels": {"theirs": "x"}}})
+    copy["spec"] = {"size": 2}
+    for _ in range(3):
+        with pytest.raises(Conflict, match="the object has been modified"):
+            await env.foreign_client.replace(copy)
+    # fairlead sends the field that changes. Other fields of the object do not matter.
+    decided = await decide(env.writer, WIDGET, copy, lambda draft: draft.spec.update(size=3))
+    assert (decided.object.spec, decided.object.labels) == ({"size": 3}, {"theirs": "x"})
+
+
+async def test_h65_changed_cached_object_hides_the_difference(env):
+    def difference(obj, wanted):
+        return {} if obj.spec == wanted else {"spec": wanted}
+
+    cached = await env.widget(spec={"size": 1})
+    cached.spec["size"] = 2  # A pass changes the shared object, and fails before it writes.
+    await env.merge_patch(cached, difference(cached, {"size": 2}))
+    assert (await env.get_live(cached)).spec == {"size": 1}, "the later pass sent nothing"
+
+    # fairlead gives the decision a draft.
+    def change_and_fail(draft):
+        draft.spec["size"] = 2
+        raise RuntimeError("the pass fails")
+
+    cached = await env.get_live(cached)
+    with pytest.raises(RuntimeError):
+        await decide(env.writer, WIDGET, cached, change_and_fail)
+    assert difference(cached, {"size": 2}) == {"spec": {"size": 2}}

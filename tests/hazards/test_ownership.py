@@ -12,7 +12,7 @@ from fairlead.api.builtin import ConfigMap, Deployment
 from fairlead.api.errors import ApiError, BadRequest, Conflict
 from fairlead.api.objects import Object
 from fairlead.client.client import PatchType
-from fairlead.writes import ReadValueInPayload, apply, decide, migrate
+from fairlead.writes import ReadValueInPayload, StatusReport, apply, decide, migrate, status
 
 
 def widget(env, **spec):
@@ -235,3 +235,19 @@ async def test_h33_unforced_invalid_value_is_not_a_conflict(env):
     with pytest.raises(ApiError, match="expected numeric") as error:
         await env.foreign_client.apply(widget(env, size="text"), field_manager="naive", force=False)
     assert error.value.code == 500
+
+
+async def test_h66_update_takes_an_applied_field(env):
+    applied = await env.foreign_client.apply(widget(env, size=1, note="n"), field_manager="helm", force=False)
+    applied.spec["size"] = 2
+    updated = await env.foreign_client.replace(applied, field_manager="naive")
+    assert fields(updated, "naive", "Update")["f:spec"] == {"f:size": {}}
+    with pytest.raises(Conflict) as error:
+        await env.foreign_client.apply(widget(env, size=3, note="n"), field_manager="helm", force=False)
+    assert [cause["field"] for cause in error.value.causes] == [".spec.size"]
+    # fairlead writes computed values to the status, and the next upgrade succeeds.
+    await env.foreign_client.delete(WIDGET, "w", env.namespace)
+    applied = await env.foreign_client.apply(widget(env, size=1), field_manager="helm", force=False)
+    await status.write_status(env.writer, WIDGET, applied, StatusReport(1, fields={"phase": "Resized"}))
+    after = await env.foreign_client.apply(widget(env, size=3), field_manager="helm", force=False)
+    assert after.spec == {"size": 3}

@@ -34,6 +34,7 @@ class Rule:
     fix: str
     is_default: bool = True
     language: str = "go"
+    why: str = ""  # how this code leads to the hazard, if the hazard's own story does not say so
 
     @property
     def id(self) -> str:
@@ -42,7 +43,8 @@ class Rule:
 
     @property
     def page(self) -> str:
-        return f"reference/lint/{self.id}.md"
+        """Return the path of the rule's page in the documentation. The rules of both languages share one page."""
+        return f"reference/lint/{self.code}.md"
 
 
 @dataclass(frozen=True, slots=True)
