@@ -21,7 +21,9 @@ from fairlead.server.crd.definitions import CustomResourceDefinitions
 from fairlead.server.errors.statuses import StatusError, bad_request, internal_error, unknown_path
 from fairlead.server.golang import encoding
 from fairlead.server.http import representations, routing
+from fairlead.server.http.json_text import finish_json
 from fairlead.server.http.messages import AnyResponse, Request
+from fairlead.server.http.options import check_timeout
 from fairlead.server.http.routing import NoSuchPath, Route
 from fairlead.server.initial_objects import InitialObjects, parse_service_range
 from fairlead.server.metrics import Metrics
@@ -271,6 +273,7 @@ class Server:
             if is_trusted:
                 request.user = SERVER
             else:
+                check_timeout(request)
                 self._authorize(request)
             route = self._find_route(request)
             response = (executor or self.execute)(request, route)
@@ -290,6 +293,7 @@ class Server:
             self.clients.count(request, route, response.status, has_changed=self.store.version != version)
         if self.audit is not None and not is_trusted:
             self.audit.record(request, response)
+        finish_json(request, response)
         return response
 
     def execute(self, request: Request, route: Route | None) -> AnyResponse:

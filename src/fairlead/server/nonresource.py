@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fairlead.server import discovery
-from fairlead.server.authentication.authenticator import PUBLIC_PATHS
+from fairlead.server import discovery, health
 from fairlead.server.errors.statuses import method_not_allowed, unknown_path
 from fairlead.server.golang import encoding
 from fairlead.server.http import negotiation
@@ -14,15 +13,14 @@ if TYPE_CHECKING:
     from fairlead.server.app import Server
     from fairlead.server.registry.lookup import Registry
 
-HEALTH_PATHS = PUBLIC_PATHS - {"/version"}
 PAGE_NOT_FOUND = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
 
 def serve(server: "Server", request: Request) -> AnyResponse:
     """Return the response to a request whose path is not a resource path. Raises StatusError."""
     path, registry = request.path, server.registry
-    if path in HEALTH_PATHS:
-        return Response(200, b"ok", "text/plain; charset=utf-8")
+    if (response := health.respond(request)) is not None:
+        return response
     if path == "/metrics":
         return Response(200, server.metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
     if path.startswith("/openapi/") and request.method in ("GET", "HEAD"):

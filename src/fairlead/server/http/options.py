@@ -1,4 +1,4 @@
-"""The query parameters of a write: dryRun, fieldManager, fieldValidation, force."""
+"""The query parameters of a write: dryRun, fieldManager, fieldValidation, force. And `timeout`, of any request."""
 
 from dataclasses import dataclass
 
@@ -7,6 +7,7 @@ from fairlead.server.errors import field_errors
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.errors.statuses import StatusError, bad_request, invalid_kind
 from fairlead.server.http.messages import Request
+from fairlead.server.schema.times import parse_duration
 
 TRUE = ("true", "1", "t", "T", "TRUE", "True")
 FALSE = ("false", "0")
@@ -25,6 +26,17 @@ class WriteOptions:
 def parse_boolean(value: str) -> bool:
     """Return the value of a boolean query parameter. Every value except `false` and `0` is true, even an empty one."""
     return value.lower() not in FALSE
+
+
+def check_timeout(request: Request) -> None:
+    """Raise 400 if ?timeout is not a Go duration. A watch ignores it."""
+    text = request.first("timeout")
+    if not text or request.first("watch") or "/watch/" in request.path:
+        return
+    try:
+        parse_duration(text)
+    except ValueError as error:
+        raise bad_request(f"invalid timeout specified in the request URL - {error}") from None
 
 
 def invalid_options(kind: str, errors: list[FieldError]) -> StatusError:
