@@ -25,6 +25,7 @@ SINGLE_OBJECT_VERBS = frozenset(OBJECT_VERBS.values())
 # Subresources that only one kind has: the verb of each HTTP method.
 KIND_SUBRESOURCES = {
     ("", "namespaces", "finalize"): {"PUT": "update"},
+    ("certificates.k8s.io", "certificatesigningrequests", "approval"): SUBRESOURCE_VERBS,
     ("", "pods", "binding"): {"POST": "binding"},
     ("", "pods", "eviction"): {"POST": "eviction"},
     ("", "serviceaccounts", "token"): {"POST": "create"},

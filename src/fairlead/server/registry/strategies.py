@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fairlead.server.authentication.users import User
 from fairlead.server.errors.field_errors import FieldError
-from fairlead.server.registry import autoscaling, defaults, events, prepare
+from fairlead.server.registry import autoscaling, certificate_requests, defaults, events, prepare
 from fairlead.server.registry.resource import MetadataRepetition, Object, Resource
 from fairlead.server.registry.validation import (
     autoscaling as autoscaling_rules,
@@ -148,7 +148,9 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
         reset_fields=_SPEC,
         prepare_for_user=prepare.set_certificate_requester,
         prepare_update=prepare.keep_certificate_request,
+        set_update_time=certificate_requests.set_condition_times,
         validate=certificates.request,
+        validate_status=certificates.request_status,
     ),
     ("", "ReplicationController"): Strategy(
         metadata_repetition="once",

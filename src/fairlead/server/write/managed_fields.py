@@ -98,6 +98,8 @@ def find_reset_fields(resource: Resource, subresource: str) -> FieldSet | None:
     if subresource == "status":
         immutable = [path("metadata", key) for key in resource.status_immutable_metadata]
         return FieldSet.of(path("spec"), *immutable) if immutable else _SPEC
+    if subresource == "approval":
+        return FieldSet.of(path("spec"), path("status", "certificate"))
     if resource.reset_fields:
         return FieldSet.of(path("status"), *map(path, resource.reset_fields))
     return _STATUS if resource.has_status else None

@@ -1,13 +1,19 @@
 """The parts of an object that a subresource may change: /status only the status, the main path all but the status."""
 
+from fairlead.server.registry import certificate_requests
 from fairlead.server.registry.resource import Object, Resource
 
 # The metadata that /status of a custom resource takes from the request. All other metadata stays.
 _ALWAYS_SUBMITTED = ("managedFields", "resourceVersion")
+_CERTIFICATE_REQUEST = ("certificates.k8s.io", "CertificateSigningRequest")
 
 
 def keep_other_parts(resource: Resource, subresource: str, obj: Object, old: Object) -> Object:
     """Return `obj` with every part that this subresource may not change copied from the live object `old`."""
+    if subresource == "approval":
+        return certificate_requests.keep_certificate(_keep_all_but_status(resource, obj, old), old)
+    if subresource == "status" and (resource.group, resource.kind) == _CERTIFICATE_REQUEST:
+        return certificate_requests.keep_decisions(_keep_all_but_status(resource, obj, old), old)
     if subresource == "status":
         return _keep_all_but_status(resource, obj, old)
     if resource.kind == "Namespace" and not resource.group and not subresource:
