@@ -33,7 +33,7 @@ from fairlead.server.registry.resource import Resource
 from fairlead.server.storage.store import ObjectTable, Store
 from fairlead.server.storage.stored import Stored
 from fairlead.server.verbs.handlers import find_handler
-from fairlead.server.webhooks.calls import WebhookCaller, WebhookCallNeeded
+from fairlead.server.webhooks.calls import WebhookCaller, WebhookCallNeeded, use_memory
 from fairlead.server.write.managed_fields import FieldTracker
 
 if TYPE_CHECKING:
@@ -227,7 +227,8 @@ class Server:
 
         True if the server has neither a fault plan, a data directory nor webhooks, so that no request has to wait.
         """
-        return self.faults is None and self._journal is None and not self.admission.is_dynamic
+        has_webhooks = self.admission.is_dynamic or self.definitions.has_conversion_webhooks
+        return self.faults is None and self._journal is None and not has_webhooks
 
     async def handle(self, request: Request) -> AnyResponse:
         """Return the response to a request of a transport. The fault plan, if there is one, may change the response.
@@ -251,7 +252,8 @@ class Server:
         """
         while True:
             try:
-                return self.respond(request)
+                with use_memory(request.memory):
+                    return self.respond(request)
             except WebhookCallNeeded as needed:
                 await request.memory.make_calls(self.webhook_caller, needed)
                 request.warnings.clear()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from fairlead.api.times import rfc3339
 from fairlead.server.discovery import version_priority
 from fairlead.server.errors.statuses import forbidden
-from fairlead.server.registry.resource import Object, Resource
+from fairlead.server.registry.resource import Converter, Object, Resource
 from fairlead.server.schema import structural
 from fairlead.server.storage.store import ObjectTable
 from fairlead.server.storage.stored import Stored
@@ -26,6 +26,7 @@ class CustomResourceDefinitions:
 
     def __init__(self, server: "Server") -> None:
         self._server = server
+        self.has_conversion_webhooks = False  # whether a CRD had one since the server started
         # (group, plural) -> a version that the CRD no longer has, but that an object is still stored at
         self._removed_versions: dict[tuple[str, str], str] = {}
 
@@ -130,14 +131,23 @@ class CustomResourceDefinitions:
         if not is_established:
             return
         versions = obj["spec"]["versions"]
-        storage = build_resource(obj, next(v for v in versions if v.get("storage")))
+        converter = self._create_converter(obj)
+        storage = build_resource(obj, next(v for v in versions if v.get("storage")), converter=converter)
         served_versions = [
-            storage if version.get("storage") else build_resource(obj, version, storage)
+            storage if version.get("storage") else build_resource(obj, version, storage, converter)
             for version in versions
             if version.get("served")
         ]
         self._find_unreadable_instances(obj, group, plural)
         self._server.registry.install(group, plural, served_versions, storage)
+
+    def _create_converter(self, obj: Object) -> Converter | None:
+        if (obj["spec"].get("conversion") or {}).get("strategy") != "Webhook":
+            return None
+        from fairlead.server.webhooks.conversion import ConversionWebhook
+
+        self.has_conversion_webhooks = True
+        return ConversionWebhook(obj, self._server.store, self._server.world)
 
     def _find_unreadable_instances(self, obj: Object, group: str, plural: str) -> None:
         """Record the version of a stored instance that the CRD no longer has, because that instance cannot be read."""
@@ -269,7 +279,9 @@ def _set_condition(conditions: list[Object], condition: Object) -> list[Object]:
     return [*result, condition]
 
 
-def build_resource(definition: Object, version: dict[str, Any], storage: Resource | None = None) -> Resource:
+def build_resource(
+    definition: Object, version: dict[str, Any], storage: Resource | None = None, converter: Converter | None = None
+) -> Resource:
     """Return the Resource of one version of a CRD. `storage` is the Resource of its storage version."""
     spec = definition["spec"]
     names = spec["names"]
@@ -295,6 +307,7 @@ def build_resource(definition: Object, version: dict[str, Any], storage: Resourc
         columns=version.get("additionalPrinterColumns"),
         selectable=selectable,
         storage=storage,
+        converter=converter,
         definition=definition,
     )
 

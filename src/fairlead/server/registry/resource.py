@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from fairlead.server.authentication.users import User
 from fairlead.server.errors.field_errors import FieldError
@@ -14,6 +14,13 @@ MetadataRepetition = Literal["twice", "once", "loosely", "as new", "as new twice
 
 The server has validated the metadata before. `loosely` leaves out the finalizers, `as new` validates as on create.
 """
+
+
+class Converter(Protocol):
+    """Converts custom resources between the versions of their kind."""
+
+    def convert(self, objects: list[Object], api_version: str) -> list[Object]:
+        """Return the objects at another version. Raises StatusError, or WebhookCallNeeded until it has an answer."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +63,7 @@ class Resource:
     selectable: tuple[str, ...] = ()  # field selectors besides metadata.name and metadata.namespace
     storage: "Resource | None" = field(default=None, repr=False)  # the storage version, if not this one
     convert: Callable[[Object], Object] | None = None  # of a built-in kind: converts an object of the other version
+    converter: Converter | None = field(default=None, repr=False)  # the conversion webhook of a custom resource
     definition: Any = field(default=None, repr=False)  # the CRD of a custom resource
     default: Callable[[Object], Object] | None = None  # returns the object with its defaults: the same, or a copy
     reset_fields: tuple[str, ...] = ()  # the fields that an update never changes: no manager owns them

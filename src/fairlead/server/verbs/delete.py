@@ -117,6 +117,9 @@ def delete(server: "Server", request: Request, route: Route) -> Response:
     stored = server.table(resource).get(namespace, route.name)
     if stored is None:
         raise not_found(resource, route.name)
+    if resource.converter is not None:
+        request.remember("fresh", partial(versions.forget_view, resource, stored))
+        versions.view(resource, stored)
     admit = partial(_admit_delete, server, request, route, options)
     result, was_removed = delete_object(server, resource, versions.expect_readable(resource, stored), options, admit)
     status = 202 if not was_removed and options.orphans_dependents is False else 200
@@ -358,6 +361,8 @@ def delete_collection(server: "Server", request: Request, route: Route) -> Respo
     representation = negotiation.negotiate(request, resource, is_list=True)
     options = read_options(request)
     page = request.remember("page", lambda: lists.read_page(server, request, route, is_in_pages=True))
+    if resource.converter is not None:
+        versions.convert_all(resource, page.items)
     _warn_about_job_pods(request, resource, options)
     table = server.table(resource)
     admit = partial(_admit_delete, server, request, route, options)

@@ -1,5 +1,6 @@
 """The get handler: read one object."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fairlead.server.errors.statuses import not_found
@@ -21,4 +22,6 @@ def get(server: "Server", request: Request, route: Route) -> Response:
     stored = server.table(resource).get_at(route.namespace if resource.namespaced else "", route.name, version)
     if stored is None:
         raise not_found(resource, route.name)
+    if resource.converter is not None:  # Unlike a list, a real server converts it for each request.
+        request.remember("fresh", partial(versions.forget_view, resource, stored))
     return representation.object_response(200, versions.expect_readable(resource, stored), request.warnings)

@@ -84,7 +84,10 @@ def _check_label(key: str, value: str | None) -> str | None:
 def list_objects(server: "Server", request: Request, route: Route) -> Response:
     """Return the response to a list request."""
     representation = negotiation.negotiate(request, route.resource, is_list=True)
-    return representation.list_response(200, read_page(server, request, route), request.warnings)
+    page = read_page(server, request, route)
+    if route.resource.converter is not None:
+        versions.convert_all(route.resource, page.items)
+    return representation.list_response(200, page, request.warnings)
 
 
 def read_page(server: "Server", request: Request, route: Route, *, is_in_pages: bool = False) -> Page:
@@ -126,6 +129,10 @@ def read_page(server: "Server", request: Request, route: Route, *, is_in_pages: 
         if not pages:
             raise versions.build_unreadable_list_error(resource, removed)
         entries = ((key, versions.expect_readable(resource, stored)) for key, stored in entries)
+    if resource.converter is not None and selected:
+        scanned = list(entries)
+        versions.convert_all(resource, [stored for _, stored in scanned])
+        entries = iter(scanned)
     matching = (entry for entry in entries if selected.matches(entry[1])) if selected else entries
     if limit <= 0:
         return Page([stored for _, stored in matching], version)

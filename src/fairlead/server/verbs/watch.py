@@ -5,8 +5,9 @@ nothing, and one that falls behind the history gets a 410. Events are encoded on
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fairlead.server.errors import field_errors
@@ -21,6 +22,7 @@ from fairlead.server.storage import versions
 from fairlead.server.storage.store import ChangeEvent, ObjectTable
 from fairlead.server.storage.stored import Object, Stored
 from fairlead.server.verbs import lists
+from fairlead.server.webhooks.calls import RequestMemory, WebhookCallNeeded, use_memory
 
 if TYPE_CHECKING:
     from fairlead.server.app import Server
@@ -59,7 +61,7 @@ class Watch:
                 await self.replica.wait_for(self.version)
             self.version = max(self._get_visible_version(), self.table.compacted_version)
             position = self.table.position_after(self.version)
-            for chunk in self._build_initial_chunks():
+            for chunk in await self._build(self._build_initial_chunks):
                 yield chunk
         else:
             position = self.table.position_after(self.version)
@@ -77,8 +79,7 @@ class Watch:
                 events = events[:BATCH]
                 position += len(events)
                 self.version = events[-1].version
-                chunk = b"".join(frame for event in events if (frame := self._encode_event(event)))
-                if chunk:
+                for chunk in await self._build(partial(self._encode_events, events)):
                     yield chunk
                 continue  # more events may have come meanwhile, and they go before a bookmark
             if not self._is_served():
@@ -110,12 +111,33 @@ class Watch:
         if self.replica is not None and (events := self.table.events_from(position)):
             await self.replica.wait_for(events[0].version)
 
+    async def _build(self, build: Callable[[], list[bytes]]) -> list[bytes]:
+        """Return the chunks that `build` returns, after calling the conversion webhook of the kind if it has one."""
+        if self.representation.resource.converter is None:
+            return build()
+        memory = RequestMemory()
+        while True:
+            try:
+                with use_memory(memory):
+                    return build()
+            except WebhookCallNeeded as needed:
+                await memory.make_calls(self.server.webhook_caller, needed)
+            except StatusError as failure:
+                return [self.encode_error(failure)]
+
+    def _encode_events(self, events: list[ChangeEvent]) -> list[bytes]:
+        resource = self.representation.resource
+        if resource.converter is not None:
+            shown = [event for event in events if self.namespace in (None, event.namespace)]
+            versions.convert_all(resource, [event.stored for event in shown])
+        chunk = b"".join(frame for event in events if (frame := self._encode_event(event)))
+        return [chunk] if chunk else []
+
     def _build_initial_chunks(self) -> list[bytes]:
-        frames = [
-            self._encode("ADDED", stored)
-            for _, stored in self.table.snapshot(self.namespace, self.version)
-            if self.selection.matches(stored)
-        ]
+        snapshot = [stored for _, stored in self.table.snapshot(self.namespace, self.version)]
+        if self.representation.resource.converter is not None:
+            versions.convert_all(self.representation.resource, snapshot)
+        frames = [self._encode("ADDED", stored) for stored in snapshot if self.selection.matches(stored)]
         if self.announce:
             frames.append(self._encode_bookmark(self.version, {INITIAL_EVENTS_END: "true"}))
         return [b"".join(frames[at : at + BATCH]) for at in range(0, len(frames), BATCH)]

@@ -8,7 +8,9 @@ same: it calls its webhooks again when it retries an update with the newest obje
 """
 
 import asyncio
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -96,6 +98,24 @@ class RequestMemory:
         pending = [call for call in needed.calls if call.key not in self.answers]
         replies = await asyncio.gather(*(_call(caller, each.call) for each in pending))
         self.answers.update(zip((each.key for each in pending), replies, strict=True))
+
+
+_memory: ContextVar[RequestMemory] = ContextVar("memory")
+
+
+@contextmanager
+def use_memory(memory: RequestMemory) -> Iterator[None]:
+    """Let `current_memory` return this memory inside the block."""
+    token = _memory.set(memory)
+    try:
+        yield
+    finally:
+        _memory.reset(token)
+
+
+def current_memory() -> RequestMemory:
+    """Return the memory of the request that is running now, or an empty one outside of requests."""
+    return _memory.get(None) or RequestMemory()
 
 
 async def _call(caller: WebhookCaller, call: WebhookCall) -> WebhookReply | WebhookFailed:

@@ -39,6 +39,17 @@ def decode_reply(reply: WebhookReply) -> Object:
     return value
 
 
+def check_type(review: Object, group: str, version: str, kind: str, known: tuple[str, ...]) -> None:
+    """Raise WebhookFailed if a reply has another kind or version than was sent. It may omit them."""
+    given_version, given_kind = review.get("apiVersion") or f"{group}/{version}", review.get("kind") or kind
+    given_group, _, given = given_version.rpartition("/")
+    if (given_group, given_kind) != (group, kind) or given not in known:
+        scheme = "pkg/runtime/scheme.go:111"
+        raise WebhookFailed(f'no kind "{given_kind}" is registered for version "{given_version}" in scheme "{scheme}"')
+    if given != version:
+        raise WebhookFailed(f"converting ({given}.{kind}) to ({version}.{kind}): unknown conversion")
+
+
 def _decode_json_or_yaml(body: bytes) -> Any:
     try:
         return encoding.decode(body)[0]

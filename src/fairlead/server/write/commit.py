@@ -39,9 +39,12 @@ def restore_empty_values(resource: Resource, obj: Object, with_empty_values: Obj
 def put(write: "Write", obj: Object, live: Stored | None) -> Stored:
     """Store the object, notify the server, and return the object at the version of the request."""
     resource = write.resource
-    stored = write.server.store.put(
-        write.table, versions.stored_form(resource, obj), None if resource.storage else resource
-    )
+    stored_form = versions.stored_form(resource, obj)
+    # A conversion webhook must answer before the object is stored, or the request could not run again.
+    shown = versions.read(resource, stored_form) if resource.converter and resource.storage else None
+    stored = write.server.store.put(write.table, stored_form, None if resource.storage else resource)
+    if shown is not None:
+        versions.keep_view(resource, stored, shown)
     if write.managed is not None and not any(entry.fields.has_large_numbers for entry in write.managed):
         stored.derived["managed"] = write.managed
     stored.bytes_differ = write.changes.bytes_differ

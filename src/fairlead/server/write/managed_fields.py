@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from fairlead.api.fields import FieldSet, path
 from fairlead.server import ownership
-from fairlead.server.errors.statuses import status_error, unclassified
+from fairlead.server.errors.statuses import StatusError, status_error, unclassified
 from fairlead.server.ownership import FieldWrite
 from fairlead.server.registry.lookup import Registry
 from fairlead.server.registry.resource import Object, Resource
@@ -49,6 +49,8 @@ class RegisteredVersions:
         if obj.get("apiVersion") == api_version:
             return obj
         target = self._registry.find(resource.group, api_version.rpartition("/")[2], resource.plural)
+        if resource.converter is not None and api_version != obj.get("apiVersion"):
+            return resource.converter.convert([obj], api_version)[0]
         if target is None or target.custom:
             return {**obj, "apiVersion": api_version}
         return versions.convert(target, obj)
@@ -130,7 +132,10 @@ class FieldTracker:
         if not write.subresource and submitted != live.object["metadata"].get("managedFields"):
             managed_fields = ownership.read_submitted(managed_fields, submitted)
         obj = remove_managed_fields(obj)
-        write.managed = ownership.update(get_unmanaged(live), managed_fields, obj, self._build_field_write(write))
+        try:
+            write.managed = ownership.update(get_unmanaged(live), managed_fields, obj, self._build_field_write(write))
+        except StatusError:  # A conversion webhook failed. A real server then forgets all owners and goes on.
+            write.managed = ownership.NO_MANAGED_FIELDS
         return set_managed_fields(obj, write.managed)
 
     def track_server_update(

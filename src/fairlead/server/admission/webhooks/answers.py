@@ -13,7 +13,7 @@ from fairlead.server.errors.statuses import StatusError, bad_request, status_err
 from fairlead.server.golang import encoding
 from fairlead.server.registry.resource import Object
 from fairlead.server.webhooks.calls import PendingCall, WebhookFailed
-from fairlead.server.webhooks.replies import decode_reply
+from fairlead.server.webhooks.replies import check_type, decode_reply
 from fairlead.server.webhooks.targets import build_call
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 USER_AGENT = "kube-apiserver-admission"
 _VERSIONS = ("v1", "v1beta1")
-_KIND = "AdmissionReview"
 
 
 class CallFailed(Exception):
@@ -67,7 +66,7 @@ def ask(
         if isinstance(reply, WebhookFailed):
             raise reply
         answer = decode_reply(reply)
-        _check_type(answer, version)
+        check_type(answer, "admission.k8s.io", version, "AdmissionReview", _VERSIONS)
     except WebhookFailed as error:
         raise CallFailed(f"failed calling webhook {quote_go(hook.name)}: failed to call webhook: {error}") from None
     try:
@@ -75,17 +74,6 @@ def ask(
     except WebhookFailed as error:
         problem = f"received invalid webhook response: {error}"
         raise CallFailed(f"failed calling webhook {quote_go(hook.name)}: {problem}") from None
-
-
-def _check_type(review: Object, version: str) -> None:
-    """Raise WebhookFailed if a reply is not an AdmissionReview of the version that was sent. It may omit its type."""
-    api_version, kind = review.get("apiVersion") or f"admission.k8s.io/{version}", review.get("kind") or _KIND
-    group, _, given = api_version.rpartition("/")
-    if (group, kind) != ("admission.k8s.io", _KIND) or given not in _VERSIONS:
-        scheme = "pkg/runtime/scheme.go:111"
-        raise WebhookFailed(f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme}"')
-    if given != version:
-        raise WebhookFailed(f"converting ({given}.{_KIND}) to ({version}.{_KIND}): unknown conversion")
 
 
 def _check_answer(review: Object, uid: str, version: str, *, mutating: bool) -> Answer:

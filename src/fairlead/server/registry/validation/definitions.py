@@ -22,6 +22,7 @@ from fairlead.server.registry.validation.rules import (
     lookup,
 )
 from fairlead.server.registry.validation.selectable_fields import check_selectable_fields
+from fairlead.server.registry.validation.webhooks import check_url_or_service
 from fairlead.server.schema import formats
 from fairlead.server.schema.crd_schema.validation import validate_crd_schema
 
@@ -156,20 +157,32 @@ def _build_versions_error(spec: Scope, message: str) -> FieldError:
     return FieldError("FieldValueInvalid", spec.path("versions"), f"Invalid value: {versions_value}: {message}")
 
 
+def _check_conversion_webhook(conversion: Scope) -> Errors:
+    """Check the webhook of a conversion. Errors name its fields as they are called inside a real server."""
+    webhook = conversion.map("webhook")
+    client, versions = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
+    if conversion.text("strategy") != "Webhook":
+        message = "should not be set when strategy is not set to Webhook"
+        return [
+            conversion.forbidden(name, message)
+            for name, value in (("webhookClientConfig", client), ("conversionReviewVersions", versions))
+            if value
+        ]
+    errors: list[FieldError] = []
+    if client is None:
+        errors.append(conversion.required("webhookClientConfig", "required when strategy is set to Webhook"))
+    else:
+        errors += check_url_or_service(Scope(client, None, conversion, "webhookClientConfig"))
+    if not versions:
+        errors.append(conversion.required("conversionReviewVersions"))
+    elif not {"v1", "v1beta1"} & set(versions):
+        message = "must include at least one of v1, v1beta1"
+        errors.append(field_errors.invalid(conversion.path("conversionReviewVersions"), versions, message))
+    return errors
+
+
 _CONVERSION: Final = first_error(
-    field("strategy").required(),
-    field("strategy").forbidden_if(
-        {"strategy": "Webhook"}, "this server converts between versions by None only: webhooks are not called"
-    ),
-    field("strategy").enum("None", "Webhook"),
-    lambda conversion: [
-        conversion.forbidden(name, "should not be set when strategy is not set to Webhook")
-        for key, name in (
-            ("clientConfig", "webhookClientConfig"),
-            ("conversionReviewVersions", "conversionReviewVersions"),
-        )
-        if conversion.map("webhook").get(key)
-    ],
+    field("strategy").required(), field("strategy").enum("None", "Webhook"), _check_conversion_webhook
 )
 
 

@@ -133,7 +133,8 @@ _SERVICE: Final = inside(
 )
 
 
-def _check_url_or_service(client: Scope) -> Errors:
+def check_url_or_service(client: Scope) -> Errors:
+    """Check that the clientConfig of a webhook has either a URL or a Service, and that it is valid."""
     has_url, has_service = client.get("url") is not None, client.get("service") is not None
     if has_url == has_service:
         return [client.required("", "exactly one of url or service is required")]
@@ -163,7 +164,7 @@ configuration: Final = validator(
         ),
         field("timeoutSeconds").between(1, 30, message="the timeout value must be between 1 and 30 seconds"),
         check_label_selector("namespaceSelector", "objectSelector"),
-        inside("clientConfig", _check_url_or_service, always=True),
+        inside("clientConfig", check_url_or_service, always=True),
         field("reinvocationPolicy").enum("IfNeeded", "Never"),
         field("matchConditions").max_items(_MAX_CONDITIONS),
         each(
