@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test clients-test histories hazards mutate soak conformance differential kills check pyright format bench bench-peers docs real lock schemas clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z%-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): requirements/dev.txt pyproject.toml operators/pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { echo "fairlead needs Python 3.11 or newer, and '$(PYTHON)' was not found: install it or set PYTHON=/path/to/python3"; exit 1; }
@@ -80,6 +80,9 @@ pyright: $(PYRIGHT)/.installed ## check the types of docs/examples with pyright
 
 real: ## build a real kube-apiserver (once) for the tests that need one
 	@scripts/real/build
+
+suite-%: $(STAMP) ## run another project's tests on both servers: make suite-kube-rs (scripts/suites lists them)
+	@$(BIN)/python scripts/suites/run.py $* $(if $(CHECKOUT),--checkout $(CHECKOUT)) $(if $(ONLY),--only $(ONLY))
 
 PEERS := $(VENV)/peers
 $(PEERS)/.installed: $(STAMP) requirements/peers.txt

@@ -146,8 +146,12 @@ class ControlPlane:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
         data = json.dumps(body).encode() if body is not None else None
         request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", data, headers, method=method)
-        with urllib.request.urlopen(request, context=context) as response:
-            content = response.read()
+        try:
+            with urllib.request.urlopen(request, context=context) as response:
+                content = response.read()
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise
         return {} if content == b"ok" else json.loads(content)
 
     def log(self, name: str) -> str:
