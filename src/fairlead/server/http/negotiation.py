@@ -46,7 +46,7 @@ def negotiate(request: Request, resource: Resource, *, is_list: bool, is_stream:
             of = f"not a list (*{go_type_name(resource)})"
             message = f"you requested PartialObjectMetadataList, but the requested object is {of}"
             raise status_error(406, "NotAcceptable", message)
-        if is_known and transform == "Table":
+        if is_known and transform == "Table" and not _is_review(resource):
             validate_include_object(request.first("includeObject"))
             return TableRepresentation(resource, as_yaml, parameters["v"], request.first("includeObject"), request.time)
         has_unknown_transform = True
@@ -55,6 +55,11 @@ def negotiate(request: Request, resource: Resource, *, is_list: bool, is_stream:
     available = f"{FORMATS}, {STREAMED}" if is_list or is_stream else FORMATS
     request.warnings.clear()  # a real server rejects the request before it looks at the kind
     raise status_error(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
+
+
+def _is_review(resource: Resource) -> bool:
+    """Return whether objects of a kind are answers that are not stored. They have no table."""
+    return not resource.custom and resource.group in ("authentication.k8s.io", "authorization.k8s.io")
 
 
 def document_response(request: Request, obj: Object, *, is_group_path: bool, formats: str = FORMATS) -> Response:

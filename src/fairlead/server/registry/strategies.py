@@ -29,6 +29,7 @@ from fairlead.server.registry.validation import (
     pods,
     quotas,
     rbac,
+    service_ranges,
     services,
     statuses,
     storage,
@@ -244,6 +245,8 @@ STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("networking.k8s.io", "NetworkPolicy"): Strategy(
         metadata_repetition="once", generation=_SPEC, generation_counts_empty=True, validate=networking.network_policy
     ),
+    ("networking.k8s.io", "IPAddress"): Strategy(validate=service_ranges.address),
+    ("networking.k8s.io", "ServiceCIDR"): Strategy(validate=service_ranges.service_range),
     ("networking.k8s.io", "IngressClass"): Strategy(generation=_SPEC, validate=classes.ingress_class),
     ("policy", "PodDisruptionBudget"): Strategy(
         metadata_repetition="never",

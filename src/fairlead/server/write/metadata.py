@@ -7,6 +7,7 @@ from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.errors.statuses import bad_request
 from fairlead.server.golang.encoding import exactly_equal
 from fairlead.server.registry.resource import Resource
+from fairlead.server.registry.validation.formats import canonical_ip_address
 from fairlead.server.schema import names
 from fairlead.server.schema.metadata_validation import FOREGROUND, ORPHAN, NameValidator, validate_metadata
 
@@ -45,7 +46,13 @@ def name_validator(resource: Resource) -> NameValidator:
         return names.label
     if resource.group == "rbac.authorization.k8s.io" or resource.plural in ("poddisruptionbudgets", "events"):
         return names.path_segment
+    if (resource.group, resource.plural) == ("networking.k8s.io", "ipaddresses"):
+        return _check_address_name
     return names.subdomain
+
+
+def _check_address_name(name: str, is_prefix: bool = False) -> list[str]:
+    return list(canonical_ip_address(name))
 
 
 def validate(metadata: Metadata, resource: Resource, *, is_generic: bool = False) -> list[FieldError]:

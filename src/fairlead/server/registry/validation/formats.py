@@ -118,6 +118,12 @@ def ip_address(text: str) -> Iterable[str]:
     return ()
 
 
+def canonical_ip_address(text: str) -> Iterable[str]:
+    """Check an IP address in its canonical form: lower case, and without zeros that can be omitted."""
+    canonical = str(parse_address(text))
+    return ip_address(text) or (() if canonical == text else (f'must be in canonical form ("{canonical}")',))
+
+
 def endpoint_address(text: str, address: IPAddress) -> Iterator[str]:
     """Check that other hosts can reach an address: it is not loopback, link-local or unspecified."""
     if address.is_unspecified:
