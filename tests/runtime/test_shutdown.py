@@ -191,6 +191,29 @@ def test_every_shutdown_hook_is_called_even_if_one_raises(run_in_virtual_time):
     run_in_virtual_time(test)
 
 
+def test_hooks_that_ignore_their_cancellation_share_one_deadline(run_in_virtual_time):
+    async def test(cluster):
+        op = fl.Operator("tester")
+
+        async def ignore_cancellation(resources):
+            while True:
+                try:
+                    await asyncio.sleep(3600)
+                except asyncio.CancelledError:
+                    if is_over:
+                        raise
+
+        is_over = False
+        for _ in range(40):
+            op.shutdown(ignore_cancellation)
+        async with cluster.running(op):
+            stop_started_at = cluster.world.clock.monotonic()
+        assert cluster.world.clock.monotonic() - stop_started_at < 0.93 * SHUTDOWN_TIMEOUT
+        is_over = True
+
+    run_in_virtual_time(test)
+
+
 class DelayedLeaseTransport:
     """A transport that delays the response to a lease write after the server has stored the write."""
 

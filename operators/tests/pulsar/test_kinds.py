@@ -48,17 +48,17 @@ async def test_unchanged_objects_cost_no_pulsar_request_and_no_write(env):
 
 async def test_topic_policies_are_set_and_partitions_can_only_grow(running_env):
     await create_topic(running_env)
-    path = f"/v2/persistent/{running_env.tenant}/orders/lines"
+    topic_url_path = f"/v2/persistent/{running_env.tenant}/orders/lines"
     await running_env.create(
         Topic, "lines", name=f"persistent://{running_env.tenant}/orders/lines", partitions=2, maxProducers=5
     )
     await running_env.wait_until_ready(Topic, "lines")
-    await running_env.pulsar.wait_until(f"{path}/maxProducers", equals(5))
+    await running_env.pulsar.wait_until(f"{topic_url_path}/maxProducers", equals(5))
     await running_env.change(Topic, "lines", partitions=4, maxProducers=None, messageTTL="1m")
     await running_env.wait_until_ready(Topic, "lines")
-    assert (await running_env.pulsar.admin.get(f"{path}/partitions"))["partitions"] == 4
-    await running_env.pulsar.wait_until(f"{path}/messageTTL", equals(60))
-    await running_env.pulsar.wait_until(f"{path}/maxProducers", gone)
+    assert (await running_env.pulsar.admin.get(f"{topic_url_path}/partitions"))["partitions"] == 4
+    await running_env.pulsar.wait_until(f"{topic_url_path}/messageTTL", equals(60))
+    await running_env.pulsar.wait_until(f"{topic_url_path}/maxProducers", gone)
     await running_env.change(Topic, "lines", partitions=3)
     await running_env.wait_until_not_ready(Topic, "lines", "Rejected")
 

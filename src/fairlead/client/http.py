@@ -1,4 +1,4 @@
-"""The HTTP transport over sockets. Only this module imports aiohttp."""
+"""The HTTP transport over sockets. Only this module uses aiohttp's client."""
 
 import asyncio
 import os

@@ -25,7 +25,7 @@ class ShutdownBudget:
 
     @property
     def cancellation(self) -> float:
-        """For code that was cancelled: passes, then hooks, then other tasks, then threads. Then it is abandoned."""
+        """For cancelled code: this long for passes, again for hooks, other tasks and threads. Then abandoned."""
         return min(1.0, 0.04 * self.total)
 
     @property
@@ -63,7 +63,8 @@ class ShutdownHooks:
             await asyncio.wait([task], timeout=max(0.0, self._deadline - loop.time()))
             if not task.done():
                 task.cancel()
-                await asyncio.wait([task], timeout=self._budget.cancellation)
+                end = self._deadline + self._budget.cancellation  # one end for all hooks
+                await asyncio.wait([task], timeout=max(0.0, end - loop.time()))
                 log.error(
                     "shutdown hook %s did not end within %g s and was cancelled: raise shutdown_timeout or speed it up",
                     name_of(hook),

@@ -8,17 +8,17 @@ from fairlead.server.registry.validation.rules import (
     SET,
     UNSET,
     Not,
+    build_validator,
     each,
     field,
     first_error,
     inside,
-    validator,
     when,
 )
 
 
 def errors(*rules, new, old=None):
-    return [f"{error.field}: {error.message}" for error in validator(*rules)(new, old)]
+    return [f"{error.field}: {error.message}" for error in build_validator(*rules)(new, old)]
 
 
 def test_errors_have_the_order_of_the_rules_and_the_path_of_the_field():

@@ -22,7 +22,10 @@ class Mismatch(NamedTuple):
 
 
 def find_mismatches(scenario: Scenario, responses: list[Any], compares_messages: bool = False) -> Iterator[Mismatch]:
-    """Yield the differences between the recorded responses and these. `compares_messages` also compares all texts."""
+    """Yield the differences between the recorded responses of the scenario and `responses`.
+
+    Warnings, and the messages and the order of causes in failures, are compared only with `compares_messages`.
+    """
     for index, (step, response) in enumerate(zip(scenario["steps"], responses, strict=True)):
         if step["do"] == "SETTLE":
             continue

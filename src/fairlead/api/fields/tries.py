@@ -36,7 +36,7 @@ def union(a: Trie, b: Trie) -> Trie:
 
 
 def union_of_roots(a: Trie, b: Trie) -> Trie:
-    """Return the union of two whole tries."""
+    """Return the union of two tries at their roots, where an empty trie is the empty set."""
     if len(a) < len(b):
         a, b = b, a
     result: Trie | None = None
@@ -67,7 +67,7 @@ def intersection(a: Trie, b: Trie) -> Trie | None:
 
 
 def intersection_of_roots(a: Trie, b: Trie) -> Trie:
-    """Return the intersection of two whole tries."""
+    """Return the intersection of two tries at their roots, where an empty trie is the empty set."""
     if len(b) < len(a):
         a, b = b, a
     result: Trie = {}
@@ -97,7 +97,7 @@ def difference(a: Trie, b: Trie) -> Trie | None:
 
 
 def difference_of_roots(a: Trie, b: Trie) -> Trie:
-    """Return the paths of `a` that are not in `b`, for two whole tries. Paths below a path in `b` stay."""
+    """Return the paths of `a` that are not in `b`. An empty trie is the empty set. Paths below a path in `b` stay."""
     result: Trie | None = None
     small, large = (b, a) if len(b) < len(a) else (a, b)
     for element in small:

@@ -1,1 +1,1 @@
-"""Admission: LimitRanges, classes, namespaces and other stored objects change or reject a write."""
+"""Admission: built-in plugins (LimitRanges, classes, namespaces and others) and webhooks change or reject a write."""

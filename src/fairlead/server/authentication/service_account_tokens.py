@@ -97,7 +97,7 @@ class ServiceAccountTokens:
             raise InvalidToken("service account token has expired")
         shared = [audience for audience in audiences if audience in claims["aud"]]
         if not shared:
-            valid, target = _format_go_list(claims["aud"]), _format_go_list(audiences)
+            valid, target = _format_audiences(claims["aud"]), _format_audiences(audiences)
             raise InvalidToken(f"token audiences {valid} is invalid for the target audiences {target}")
         private = claims["kubernetes.io"]
         namespace, account = private["namespace"], private["serviceaccount"]
@@ -150,5 +150,5 @@ def _decode_base64(text: str) -> bytes:
     return base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
 
 
-def _format_go_list(values: list[str]) -> str:
-    return f"[{' '.join(quote_go(value) for value in values)}]"
+def _format_audiences(audiences: list[str]) -> str:
+    return f"[{' '.join(quote_go(audience) for audience in audiences)}]"

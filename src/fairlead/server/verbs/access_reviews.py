@@ -65,9 +65,9 @@ def _select_keys(rule: Object, keys: tuple[str, ...]) -> Object:
 
 
 def _build_attributes(user: User, spec: Object) -> Attributes:
-    path = spec.get("nonResourceAttributes")
-    if path is not None:
-        return Attributes(user, path.get("verb") or "", path=path.get("path") or "/")
+    non_resource = spec.get("nonResourceAttributes")
+    if non_resource is not None:
+        return Attributes(user, non_resource.get("verb") or "", path=non_resource.get("path") or "/")
     resource: dict[str, Any] = spec["resourceAttributes"]
     keys = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
     return Attributes(user, *(resource.get(key) or "" for key in keys))
@@ -75,11 +75,11 @@ def _build_attributes(user: User, spec: Object) -> Attributes:
 
 def _validate(schema: Node, obj: Object, spec: Object, *, is_self: bool, is_local: bool) -> list[FieldError]:
     errors: list[FieldError] = []
-    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
-    if resource is not None and path is not None:
+    resource, non_resource = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and non_resource is not None:
         message = "cannot be specified in combination with resourceAttributes"
-        errors.append(field_errors.invalid("spec.nonResourceAttributes", _to_go_attributes(path), message))
-    if resource is None and path is None:
+        errors.append(field_errors.invalid("spec.nonResourceAttributes", _to_go_attributes(non_resource), message))
+    if resource is None and non_resource is None:
         message = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         errors.append(field_errors.invalid("spec.resourceAttributes", None, message))
     if not is_self and not spec.get("user") and not spec.get("groups"):
@@ -98,9 +98,9 @@ def _validate(schema: Node, obj: Object, spec: Object, *, is_self: bool, is_loca
             errors.append(
                 field_errors.invalid("spec.resourceAttributes.namespace", resource.get("namespace") or "", message)
             )
-        if path is not None:
+        if non_resource is not None:
             message = "disallowed on this kind of request"
-            errors.append(field_errors.invalid("spec.nonResourceAttributes", _to_go_attributes(path), message))
+            errors.append(field_errors.invalid("spec.nonResourceAttributes", _to_go_attributes(non_resource), message))
     return errors
 
 
@@ -113,6 +113,6 @@ def _sort_in_go_order(node: Node, value: Any) -> Any:
     return value
 
 
-def _to_go_attributes(path: Object) -> Object:
+def _to_go_attributes(attributes: Object) -> Object:
     """Return nonResourceAttributes with the field names of the internal Go type, as error messages print them."""
-    return {"Path": path.get("path") or "", "Verb": path.get("verb") or ""}
+    return {"Path": attributes.get("path") or "", "Verb": attributes.get("verb") or ""}

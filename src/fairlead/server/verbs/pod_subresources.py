@@ -115,9 +115,9 @@ def _admit(server: "Server", request: Request, route: Route, options: WriteOptio
         return obj
     resource = _find_kind(route.subresource)
     write = Write(server, request, resource, route.namespace, route.name, route.subresource, options)
-    named = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
-    named = codec.decode(resource.schema, metadata.expect_namespace(named, write)).object
-    obj = server.field_tracker.track_create(write, named)
+    with_kind = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+    decoded = codec.decode(resource.schema, metadata.expect_namespace(with_kind, write)).object
+    obj = server.field_tracker.track_create(write, decoded)
     obj = server.admission.admit(virtual_resources.admission_attributes(write, route, obj))
     server.admission.validate(virtual_resources.admission_attributes(write, route, obj))
     return obj

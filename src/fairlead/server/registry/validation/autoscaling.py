@@ -9,11 +9,11 @@ from fairlead.server.registry.validation.rules import (
     Rule,
     Scope,
     apply,
+    build_validator,
     each,
     field,
     first_error,
     inside,
-    validator,
 )
 
 _SOURCES: Final = {
@@ -169,7 +169,7 @@ def _build_scaling_rules(key: str) -> Rule:
     )
 
 
-autoscaler: Final = validator(
+autoscaler: Final = build_validator(
     inside(
         "spec",
         field("minReplicas").at_least(1),

@@ -12,11 +12,11 @@ from fairlead.server.registry.validation.rules import (
     Errors,
     Object,
     Scope,
+    build_validator,
     field,
     inside,
     on_create,
     on_update,
-    validator,
     when,
 )
 from fairlead.server.registry.validation.selectors import check_label_selector, selects
@@ -174,7 +174,7 @@ def _drop_mutable_fields(spec: Object, old: Object) -> Object:
 
 
 _JOB: Final = inside("spec", *_SPEC, _check_selector, always=True)
-job: Final = validator(
+job: Final = build_validator(
     _check_generated_selector,
     _JOB,
     on_update(  # a real server checks the spec twice, and reports its errors twice
@@ -223,7 +223,7 @@ def _check_no_selector(spec: Scope) -> Errors:
         yield spec.not_supported("manualSelector", ("nil", "false"))
 
 
-cron_job: Final = validator(
+cron_job: Final = build_validator(
     inside(
         "spec",
         _check_schedule,

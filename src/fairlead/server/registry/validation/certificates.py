@@ -8,7 +8,7 @@ from typing import Any, Final
 from fairlead.api.gojson import quote_go
 from fairlead.server.registry.certificate_requests import DECISIONS
 from fairlead.server.registry.validation.formats import dns_label, dns_subdomain
-from fairlead.server.registry.validation.rules import Check, Errors, Scope, field, inside, on_update, validator
+from fairlead.server.registry.validation.rules import Check, Errors, Scope, build_validator, field, inside, on_update
 
 Object = dict[str, Any]
 _USAGES: Final = (
@@ -134,5 +134,5 @@ _SPEC: Final = inside(
     always=True,
 )
 _STATUS: Final = (_check_conditions, _check_certificate, on_update(_check_kept_conditions))
-request: Final = validator(_SPEC, inside("status", *_STATUS, always=True))
-request_status: Final = validator(_SPEC, inside("status", *_STATUS, on_update(_check_issuing), always=True))
+request: Final = build_validator(_SPEC, inside("status", *_STATUS, always=True))
+request_status: Final = build_validator(_SPEC, inside("status", *_STATUS, on_update(_check_issuing), always=True))

@@ -10,13 +10,13 @@ from fairlead.server.registry.validation.rules import (
     SET,
     Errors,
     Scope,
+    build_validator,
     each,
     field,
     first_error,
     inside,
     on_create,
     on_update,
-    validator,
     when,
 )
 from fairlead.server.registry.validation.scheduling import check_toleration
@@ -34,7 +34,7 @@ def _check_reserved_name(priority_class: Scope) -> Errors:
         yield priority_class.forbidden("metadata.name", f"{message}{name} is not a known system priority class")
 
 
-priority_class: Final = validator(
+priority_class: Final = build_validator(
     on_create(
         first_error(
             _check_reserved_name,
@@ -68,7 +68,7 @@ def _check_unique_tolerations(runtime_class: Scope) -> Errors:
             yield runtime_class.duplicate(f"scheduling.tolerations[{index}]", item)
 
 
-runtime_class: Final = validator(
+runtime_class: Final = build_validator(
     field("handler").required(dns_label),
     _check_overhead,
     check_labels("scheduling.nodeSelector"),
@@ -76,7 +76,7 @@ runtime_class: Final = validator(
     _check_unique_tolerations,
     field("handler").immutable(zero=""),
 )
-ingress_class: Final = validator(
+ingress_class: Final = build_validator(
     field("spec.controller").immutable(zero=""),
     inside(
         "spec",

@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead.server.golang import encoding
 from fairlead.server.registry.validation.formats import are_ordinary_config_keys, config_key
-from fairlead.server.registry.validation.rules import Errors, Object, Rule, Scope, field, validator
+from fairlead.server.registry.validation.rules import Errors, Object, Rule, Scope, build_validator, field
 
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 _MAX_SIZE: Final = 1024 * 1024
@@ -66,7 +66,7 @@ def _check_config_map_size(config_map: Scope) -> Errors:
         yield config_map.too_long("", _MAX_SIZE)
 
 
-config_map: Final = validator(
+config_map: Final = build_validator(
     _check_immutable_if_marked("data", "binaryData"),
     _check_keys("data"),
     _check_keys_in_both,
@@ -104,7 +104,7 @@ def _find_json_problem(encoded: str) -> str:
     return ""
 
 
-secret: Final = validator(
+secret: Final = build_validator(
     field("type").immutable(zero=""),
     _check_immutable_if_marked("data"),
     _check_keys("data"),

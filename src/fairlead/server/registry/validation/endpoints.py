@@ -25,11 +25,11 @@ from fairlead.server.registry.validation.rules import (
     Rule,
     Scope,
     apply,
+    build_validator,
     each,
     field,
     first_error,
     inside,
-    validator,
     when,
 )
 
@@ -49,7 +49,7 @@ def _check_address(address: Scope) -> Errors:
 
 
 _HOST: Final = (field("hostname").optional(dns_label), field("nodeName").optional(dns_subdomain))
-endpoints: Final = validator(
+endpoints: Final = build_validator(
     when(
         lambda endpoints: endpoints.old is None or endpoints.get("subsets") != endpoints.old_value("subsets"),
         each(

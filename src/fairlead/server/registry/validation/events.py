@@ -5,7 +5,7 @@ from typing import Final
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.registry import events
 from fairlead.server.registry.validation.formats import qualified_name
-from fairlead.server.registry.validation.rules import Errors, Object, Scope, apply, field, on_create, validator
+from fairlead.server.registry.validation.rules import Errors, Object, Scope, apply, build_validator, field, on_create
 
 _MAX_LENGTHS: Final = {"reportingInstance": 128, "action": 128, "reason": 128, "message": 1024}
 
@@ -39,7 +39,7 @@ def _check_new_style(event: Scope, controller: str) -> Errors:
             yield event.invalid(key, f"can have at most {limit} characters", "")
 
 
-event: Final = validator(_check_namespace, lambda event: _check_new_style(event, "reportingComponent"))
+event: Final = build_validator(_check_namespace, lambda event: _check_new_style(event, "reportingComponent"))
 
 
 def _check_series(event: Scope) -> Errors:

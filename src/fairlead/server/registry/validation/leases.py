@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from fairlead.server.registry.validation.rules import field, inside, validator
+from fairlead.server.registry.validation.rules import build_validator, field, inside
 
-lease: Final = validator(
+lease: Final = build_validator(
     inside(
         "spec",
         field("leaseDurationSeconds").at_least(1, message="must be greater than 0"),

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from fairlead.server.registry.validation.formats import label_value
-from fairlead.server.registry.validation.rules import Errors, Scope, first_error, validator
+from fairlead.server.registry.validation.rules import Errors, Scope, build_validator, first_error
 
 _LEVELS: Final = ("privileged", "baseline", "restricted")
 _VERSION: Final = re.compile(r"latest|v1\.([0-9]|[1-9][0-9]{1,3})")
@@ -38,4 +38,4 @@ def _check_pod_security_labels(namespace: Scope) -> Errors:
                 yield namespace.invalid(f"metadata.labels[{label}]", message, value)
 
 
-namespace: Final = validator(first_error(_check_finalizers_and_phase, _check_pod_security_labels))
+namespace: Final = build_validator(first_error(_check_finalizers_and_phase, _check_pod_security_labels))

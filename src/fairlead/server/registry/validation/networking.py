@@ -21,11 +21,11 @@ from fairlead.server.registry.validation.rules import (
     Rule,
     Scope,
     apply,
+    build_validator,
     each,
     field,
     first_error,
     inside,
-    validator,
 )
 from fairlead.server.registry.validation.selectors import check_label_selector
 
@@ -108,7 +108,7 @@ def _check_backend_or_rules(spec: Scope) -> Errors:
         yield spec.invalid("", "either `defaultBackend` or `rules` must be specified", None)
 
 
-ingress: Final = validator(
+ingress: Final = build_validator(
     inside(
         "spec",
         _check_backend_or_rules,
@@ -187,7 +187,7 @@ def _check_two_policy_types(spec: Scope) -> Errors:
         yield spec.invalid("policyTypes", "may not specify more than two policyTypes")
 
 
-network_policy: Final = validator(
+network_policy: Final = build_validator(
     inside(
         "spec",
         check_label_selector("podSelector"),

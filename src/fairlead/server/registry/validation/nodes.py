@@ -9,12 +9,12 @@ from fairlead.server.registry.validation.rules import (
     Errors,
     Rule,
     Scope,
+    build_validator,
     each,
     field,
     go_struct,
     inside,
     on_update,
-    validator,
 )
 from fairlead.server.registry.validation.scheduling import TAINT_EFFECTS
 from fairlead.server.schema import quantity
@@ -64,7 +64,7 @@ _TAINTS: Final = each(
     _check_unique_taint,
     name="metadata.taints",  # as a real server names them
 )
-node: Final = validator(
+node: Final = build_validator(
     _TAINTS,
     on_update(_TAINTS),  # a real server checks them twice
     inside("status", _check_amounts),

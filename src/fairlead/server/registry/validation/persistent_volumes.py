@@ -10,11 +10,11 @@ from fairlead.server.registry.validation.rules import (
     Rule,
     Scope,
     apply,
+    build_validator,
     field,
     first_error,
     inside,
     on_update,
-    validator,
 )
 from fairlead.server.registry.validation.scheduling import node_selector
 from fairlead.server.registry.validation.storage import POSITIVE, VOLUME_MODES, check_access_modes
@@ -98,7 +98,7 @@ _SPEC: Final = inside(
     field("volumeMode").enum(*VOLUME_MODES),
     always=True,
 )
-volume: Final = validator(
+volume: Final = build_validator(
     _SPEC,
     on_update(  # a real server checks the spec twice, and reports its errors twice
         _SPEC,

@@ -20,11 +20,11 @@ from fairlead.server.registry.validation.rules import (
     Rule,
     Scope,
     apply,
+    build_validator,
     each,
     field,
     first_error,
     inside,
-    validator,
     when,
 )
 from fairlead.server.registry.validation.scheduling import affinity, check_toleration, topology_spread_constraints
@@ -117,7 +117,7 @@ def check_pod_template(template: Scope) -> Errors:
         yield spec.forbidden("ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
-pod_template_kind: Final = validator(inside("template", check_pod_template, always=True))
+pod_template_kind: Final = build_validator(inside("template", check_pod_template, always=True))
 
 
 def check_pod_spec(spec: Scope, *, is_template: bool = False) -> list[FieldError]:

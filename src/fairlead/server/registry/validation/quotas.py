@@ -4,7 +4,16 @@ from decimal import Decimal
 from typing import Final
 
 from fairlead.server.registry.validation.formats import NOT_NEGATIVE, qualified_name
-from fairlead.server.registry.validation.rules import NOT_EMPTY, UNSET, Errors, Scope, each, field, inside, validator
+from fairlead.server.registry.validation.rules import (
+    NOT_EMPTY,
+    UNSET,
+    Errors,
+    Scope,
+    build_validator,
+    each,
+    field,
+    inside,
+)
 from fairlead.server.registry.validation.selectors import INVALID_OPERATOR, WITH_VALUES, WITHOUT_VALUES
 from fairlead.server.schema import quantity
 
@@ -73,7 +82,7 @@ def _check_scope_selector(spec: Scope) -> Errors:
             yield requirement.invalid("operator", INVALID_OPERATOR, operator)
 
 
-resource_quota: Final = validator(
+resource_quota: Final = build_validator(
     inside("spec", _check_hard_limits, _check_scopes, _check_scope_selector), field("spec.scopes").immutable()
 )
 
@@ -127,7 +136,7 @@ def _check_ratio(item: Scope, name: str, amounts: dict[str, Decimal]) -> Errors:
         yield item.invalid(key, f"ratio {ratio_text} is greater than max/min = {highest:.6f}", ratio_text)
 
 
-limit_range: Final = validator(
+limit_range: Final = build_validator(
     inside(
         "spec",
         each("limits", field("type").unique()),

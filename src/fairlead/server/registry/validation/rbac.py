@@ -3,7 +3,16 @@
 from typing import Final
 
 from fairlead.server.registry.validation.formats import dns_subdomain, path_segment
-from fairlead.server.registry.validation.rules import Errors, Rule, Scope, Validator, each, field, inside, validator
+from fairlead.server.registry.validation.rules import (
+    Errors,
+    Rule,
+    Scope,
+    Validator,
+    build_validator,
+    each,
+    field,
+    inside,
+)
 from fairlead.server.registry.validation.selectors import check_label_selector
 
 _GROUP: Final = "rbac.authorization.k8s.io"
@@ -40,8 +49,8 @@ def _check_aggregated_selectors(aggregation: Scope) -> Errors:
             yield aggregation.invalid(name, "invalid label selector.", None)
 
 
-role: Final = validator(_check_policy_rules(is_namespaced=True))
-cluster_role: Final = validator(
+role: Final = build_validator(_check_policy_rules(is_namespaced=True))
+cluster_role: Final = build_validator(
     _check_policy_rules(is_namespaced=False), inside("aggregationRule", _check_aggregated_selectors)
 )
 
@@ -65,7 +74,7 @@ def _check_immutable_role(binding: Scope) -> Errors:
 
 
 def _build_binding_validator(*role_kinds: str, is_namespaced: bool) -> Validator:
-    return validator(
+    return build_validator(
         inside(
             "roleRef",
             field("apiGroup").enum(_GROUP, always=True),

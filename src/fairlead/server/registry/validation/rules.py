@@ -2,7 +2,7 @@
 
 A kind is a table of rules, in the order in which a real server reports their errors:
 
-    lease = validator(
+    lease = build_validator(
         inside("spec", field("leaseDurationSeconds", "leaseTransitions").at_least(0)),
         field("spec.holderIdentity").immutable(),
     )
@@ -187,7 +187,7 @@ def go_struct(fields: Object) -> str:
     return "{" + ",".join(f'"{key}":{field_errors.format_value(value)}' for key, value in fields.items()) + "}"
 
 
-def validator(*rules: Rule) -> Validator:
+def build_validator(*rules: Rule) -> Validator:
     """Return a function that applies the rules of a kind to an object. The registry calls it."""
 
     def validate(new: Object, old: Object | None) -> list[FieldError]:

@@ -6,7 +6,7 @@ from typing import Final
 from fairlead.server.errors.field_errors import FieldError
 from fairlead.server.golang.encoding import encode
 from fairlead.server.registry.validation.formats import cidr
-from fairlead.server.registry.validation.rules import IMMUTABLE, Errors, Scope, inside, validator
+from fairlead.server.registry.validation.rules import IMMUTABLE, Errors, Scope, build_validator, inside
 
 _ONE_PER_FAMILY: Final = "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"
 _PARENT_FIELDS: Final = ("group", "resource", "namespace", "name")
@@ -44,5 +44,5 @@ def _check_ranges(spec: Scope) -> Errors:
         yield spec.invalid("cidrs", _ONE_PER_FAMILY)
 
 
-address: Final = validator(inside("spec", _check_parent, always=True))
-service_range: Final = validator(inside("spec", _check_ranges, always=True))
+address: Final = build_validator(inside("spec", _check_parent, always=True))
+service_range: Final = build_validator(inside("spec", _check_ranges, always=True))

@@ -19,11 +19,11 @@ from fairlead.server.registry.validation.rules import (
     Rule,
     Scope,
     Validator,
+    build_validator,
     each,
     field,
     first_error,
     inside,
-    validator,
 )
 
 _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
@@ -144,7 +144,7 @@ _IP_MODES: Final = inside("status.loadBalancer", each("ingress", _check_ip_mode)
 
 
 def _build_status_validator(counts: Iterable[str], *rules: Rule) -> Validator:
-    return validator(inside("status", field(*counts).at_least(0), *rules, always=True))
+    return build_validator(inside("status", field(*counts).at_least(0), *rules, always=True))
 
 
 _LABELED: Final = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
@@ -157,8 +157,8 @@ pod: Final = _build_status_validator(
     _check_first_host_address,
     _check_one_address_per_family("hostIPs"),
 )
-service: Final = validator(first_error(_is_load_balancer, _check_modes_and_addresses))
-ingress: Final = validator(_LOAD_BALANCER)
+service: Final = build_validator(first_error(_is_load_balancer, _check_modes_and_addresses))
+ingress: Final = build_validator(_LOAD_BALANCER)
 deployment: Final = _build_status_validator(
     (
         "observedGeneration", "replicas", *_UPDATED, "unavailableReplicas", "terminatingReplicas", "collisionCount",

@@ -7,12 +7,12 @@ from fairlead.server.registry.validation.rules import (
     Errors,
     Object,
     Scope,
+    build_validator,
     each,
     field,
     inside,
     lookup,
     on_update,
-    validator,
 )
 from fairlead.server.registry.validation.selectors import check_label_selector
 from fairlead.server.schema import quantity
@@ -109,7 +109,7 @@ claim_spec: Final = inside(
     field("volumeAttributesClassName").optional(dns_subdomain),
     always=True,
 )
-claim: Final = validator(
+claim: Final = build_validator(
     claim_spec, on_update(_check_immutable_claim, field("spec.volumeMode").immutable(name="volumeMode"))
 )
 
@@ -143,7 +143,7 @@ def _check_topologies(storage_class: Scope) -> Errors:
         earlier.append(seen_values_by_key)
 
 
-storage_class: Final = validator(
+storage_class: Final = build_validator(
     field("provisioner").required(),
     lambda storage_class: _check_provisioner(storage_class) if storage_class.get("provisioner") else (),
     _check_parameter_names,
@@ -162,7 +162,7 @@ def _check_lifecycle_modes(spec: Scope) -> Errors:
             yield spec.not_supported("volumeLifecycleModes", _LIFECYCLE_MODES, mode)
 
 
-driver: Final = validator(
+driver: Final = build_validator(
     inside(
         "spec",
         field("fsGroupPolicy").enum("File", "None", "ReadWriteOnceWithFSType"),

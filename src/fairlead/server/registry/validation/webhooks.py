@@ -10,11 +10,11 @@ from fairlead.server.registry.validation.rules import (
     Errors,
     Rule,
     Scope,
+    build_validator,
     each,
     field,
     first_error,
     inside,
-    validator,
 )
 from fairlead.server.registry.validation.selectors import check_label_selector
 
@@ -141,7 +141,7 @@ def check_url_or_service(client: Scope) -> Errors:
     return _check_url(client) if has_url else _SERVICE(client)
 
 
-configuration: Final = validator(
+configuration: Final = build_validator(
     each(
         "webhooks",
         _check_review_versions,

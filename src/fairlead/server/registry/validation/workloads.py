@@ -17,13 +17,13 @@ from fairlead.server.registry.validation.rules import (
     Rule,
     Scope,
     apply,
+    build_validator,
     each,
     field,
     go_struct,
     inside,
     on_create,
     on_update,
-    validator,
 )
 from fairlead.server.registry.validation.selectors import check_label_selector, is_empty_selector, selects
 from fairlead.server.registry.validation.storage import claim_spec
@@ -194,7 +194,7 @@ def _check_labels_match(spec: Scope) -> Errors:
 
 _PARTITION: Final = field("rollingUpdate.partition").at_least(0)
 _RETENTION: Final = ("Retain", "Delete")
-deployment: Final = validator(
+deployment: Final = build_validator(
     inside(
         "spec",
         field("replicas").at_least(0),
@@ -212,7 +212,7 @@ deployment: Final = validator(
     ),
     field("spec.selector").immutable(),
 )
-replica_set: Final = validator(
+replica_set: Final = build_validator(
     inside(
         "spec",
         field("replicas", "minReadySeconds").at_least(0),
@@ -221,7 +221,7 @@ replica_set: Final = validator(
     ),
     field("spec.selector").immutable(),
 )
-daemon_set: Final = validator(
+daemon_set: Final = build_validator(
     field("spec.selector").immutable(),
     inside(
         "spec",
@@ -232,7 +232,7 @@ daemon_set: Final = validator(
         always=True,
     ),
 )
-stateful_set: Final = validator(
+stateful_set: Final = build_validator(
     inside(
         "spec",
         field("podManagementPolicy").invalid_if(
@@ -249,7 +249,7 @@ stateful_set: Final = validator(
         always=True,
     )
 )
-replication_controller: Final = validator(
+replication_controller: Final = build_validator(
     inside(
         "spec",
         field("minReadySeconds").at_least(0),
@@ -261,7 +261,7 @@ replication_controller: Final = validator(
         always=True,
     )
 )
-controller_revision: Final = validator(
+controller_revision: Final = build_validator(
     field("revision").at_least(0),
     on_create(field("data").required(detail="data is mandatory", allow_empty=True)),
     field("data").immutable(),
@@ -280,7 +280,7 @@ def _check_minimum_or_maximum(spec: Scope) -> Errors:
         yield FieldError("FieldValueInvalid", spec.path(), message)
 
 
-disruption_budget: Final = validator(
+disruption_budget: Final = build_validator(
     inside(
         "spec",
         _check_minimum_or_maximum,
