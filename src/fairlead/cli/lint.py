@@ -1,5 +1,6 @@
 """`fairlead lint`: find unsafe writes in the source of a controller."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -24,6 +25,10 @@ from fairlead.api.errors import UserError
 @click.option("--baseline", type=click.Path(path_type=Path), help="Report only findings that are not in this file.")
 @click.option("--write-baseline", type=click.Path(path_type=Path), help="Write all findings to this file and exit.")
 @click.option("--new-only", metavar="REVISION", help="Report only findings on lines that changed since a git revision.")
+@click.option(
+    "--jobs", type=click.IntRange(1), metavar="NUMBER",
+    help="Processes that read files. The default is the number of cores. The findings do not depend on it.",
+)  # fmt: skip
 @click.option("--stats", is_flag=True, help="Print a table of counts instead of the findings.")
 @click.option("--explain", metavar="RULE", help="Explain one rule and exit.")
 def command(
@@ -35,6 +40,7 @@ def command(
     baseline: Path | None,
     write_baseline: Path | None,
     new_only: str | None,
+    jobs: int | None,
     stats: bool,
     explain: str | None,
 ) -> None:
@@ -54,7 +60,8 @@ def command(
         return
     if not path.is_dir():
         raise UserError(f"{path} is not a folder: pass the root of a source tree")
-    report = lint(path, selected, load_models(list(models)), show_progress if sys.stderr.isatty() else None)
+    progress = show_progress if sys.stderr.isatty() else None
+    report = lint(path, selected, load_models(list(models)), progress, jobs or os.cpu_count() or 1)
     if write_baseline is not None:
         baselines.write_baseline(write_baseline, report.findings)
         click.echo(f"wrote {len(report.findings)} findings to {write_baseline}")
@@ -68,6 +75,6 @@ def command(
         raise SystemExit(1)
 
 
-def show_progress(done: int, total: int) -> None:
-    """Print how many functions were judged, on one line that is overwritten."""
-    click.echo(f"\r{done} of {total} functions\x1b[K" if done < total else "\r\x1b[K", err=True, nl=False)
+def show_progress(what: str, done: int, total: int) -> None:
+    """Print how many files or functions are done, on one line that is overwritten."""
+    click.echo(f"\r{done} of {total} {what}\x1b[K" if done < total else "\r\x1b[K", err=True, nl=False)
