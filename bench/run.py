@@ -31,6 +31,7 @@ RUNS = [
     ("client.py", [], 1, ["--requests", "100"]),
     ("state.py", [], 1, None),
     ("workqueue.py", [], 1, []),
+    ("lint.py", [], 2, ["--lines", "10000"]),
 ]
 QUICKLY, LEAST = 360, 10  # seconds for all that is quick, and for each whatever the others took
 PATIENCE = 4  # so many times what is expected, for a whole one
