@@ -109,7 +109,7 @@ def _check_object(original: Object, converted: Any, api_version: str, webhook: s
         problem = f"invalid kind (expected {original['kind']}, received {converted.get('kind') or ''})"
         raise unclassified(f"{webhook} returned invalid object at index 0: {problem}")
     metadata = converted.get("metadata")
-    before, after = original["metadata"], metadata if isinstance(metadata, dict) else {}
+    before, after = original.get("metadata") or {}, metadata if isinstance(metadata, dict) else {}
     for key, name in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
         if (before.get(key) or "") != (after.get(key) or ""):
             problem = f"must have the same {name}: {before.get(key) or ''} != {after.get(key) or ''}"
@@ -117,8 +117,10 @@ def _check_object(original: Object, converted: Any, api_version: str, webhook: s
     if problem := next(_find_metadata_problems(before, after), ""):
         raise unclassified(f"{webhook} returned invalid metadata: {problem}")
     kept = {key: value for key, value in before.items() if key not in ("labels", "annotations")}
-    changed = {key: after[key] for key in ("labels", "annotations") if after.get(key) is not None}
-    return {**converted, "metadata": {**kept, **changed}}
+    kept |= {key: after[key] for key in ("labels", "annotations") if after.get(key) is not None}
+    if "metadata" not in original and not kept:  # An apply converts parts of objects, too.
+        return {key: value for key, value in converted.items() if key != "metadata"}
+    return {**converted, "metadata": kept}
 
 
 def _find_metadata_problems(before: Object, after: Object) -> Iterator[str]:
