@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from fairlead.api.requests import HttpRequest
 from fairlead.server.app import Server
 from fairlead.server.http.messages import Request
 
@@ -56,3 +57,10 @@ def test_aggregated_discovery_is_served_at_api_and_apis():
         document = json.loads(body)
         assert (status, document["kind"]) == (200, "APIGroupDiscoveryList")
         assert document["apiVersion"] == "apidiscovery.k8s.io/v2"
+
+
+@pytest.mark.parametrize(("path", "metadata"), [("/api", {}), ("/apis", {"name": "apps"})])
+async def test_groups_of_aggregated_discovery_have_only_a_name(api, path, metadata):
+    accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    response = await api.transport().request(HttpRequest("GET", path, headers={"Accept": accept}))
+    assert metadata in [item["metadata"] for item in json.loads(response.body)["items"]]

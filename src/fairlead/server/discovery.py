@@ -175,7 +175,7 @@ def build_aggregated_document(registry: Registry, path: str, version: str) -> Do
         return None
     items = [
         {
-            "metadata": {"name": name, "creationTimestamp": None} if name else {"creationTimestamp": None},
+            "metadata": {"name": name} if name else {},
             "versions": [
                 {
                     "version": v,

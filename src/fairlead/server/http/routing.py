@@ -28,6 +28,7 @@ KIND_SUBRESOURCES = {
     ("certificates.k8s.io", "certificatesigningrequests", "approval"): SUBRESOURCE_VERBS,
     ("", "pods", "binding"): {"POST": "binding"},
     ("", "pods", "eviction"): {"POST": "eviction"},
+    ("", "pods", "log"): {"GET": "log"},
     ("", "serviceaccounts", "token"): {"POST": "create"},
 }
 

@@ -12,6 +12,7 @@ from fairlead.server.verbs.create import create
 from fairlead.server.verbs.delete import delete, delete_collection
 from fairlead.server.verbs.get import get
 from fairlead.server.verbs.patch import patch
+from fairlead.server.verbs.pod_logs import read_log
 from fairlead.server.verbs.pod_subresources import bind, evict
 from fairlead.server.verbs.scale import get_scale, patch_scale, put_scale
 from fairlead.server.verbs.update import update
@@ -31,11 +32,12 @@ _VERBS: dict[str, Handler] = {
     "delete": delete,
     "deletecollection": delete_collection,
 }
-_POD_VERBS: dict[str, Handler] = {"binding": bind, "eviction": evict}
+_POD_VERBS: dict[str, Handler] = {"binding": bind, "eviction": evict, "log": read_log}
 _SUBRESOURCE_VERBS: dict[str, dict[str, Handler]] = {
     "scale": {"get": get_scale, "update": put_scale, "patch": patch_scale},
     "binding": _POD_VERBS,
     "eviction": _POD_VERBS,
+    "log": _POD_VERBS,
     "token": {"create": request_token},
 }
 _REVIEWS: dict[str, Handler] = {
