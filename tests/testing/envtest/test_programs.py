@@ -317,6 +317,15 @@ def test_api_server_without_our_etcd_names_the_remedy(binaries: Path) -> None:
     assert "start the etcd of this folder first" in completed.stderr
 
 
+def test_socket_folder_of_other_users_is_refused(binaries: Path, tmp_path: Path) -> None:
+    (tmp_path / f"fairlead-{os.getuid()}").mkdir(mode=0o755)
+    command = [binaries / "etcd", f"--listen-client-urls=http://127.0.0.1:{free_port()}"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    completed = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=SECONDS, check=False)
+    assert completed.returncode == 1
+    assert "is accessible to other users: remove it, or set TMPDIR" in completed.stderr
+
+
 def test_help_is_what_envtest_looks_for(binaries: Path) -> None:
     etcd = subprocess.run([binaries / "etcd", "--help"], capture_output=True, text=True, check=True).stdout
     assert any(line.lstrip().startswith("--unsafe-no-fsync") for line in etcd.splitlines())
