@@ -7,8 +7,48 @@ import collections
 import sys
 from pathlib import Path
 
-from fairlead.tools.lint.engine import lint
+from fairlead.tools.lint.analysis.program import Program
+from fairlead.tools.lint.analysis.values import Write
+from fairlead.tools.lint.engine import Report, ignore_progress, lint, parse_sources, relevant_functions
+from fairlead.tools.lint.golang.module import SourceTree
+from fairlead.tools.lint.models import load_models
 from fairlead.tools.lint.rules.table import BY_CODE
+from fairlead.tools.lint.source_tree import find_sources
+
+UNLOCKED = "**not locked**: the patch overwrites what others wrote since the read"
+LOCKED = "locked: the patch has the resourceVersion"
+UPDATE = "locked: an update has the resourceVersion of the object that was read"
+APPLY = "server-side apply: conflicts by field, not by version"
+UNKNOWN = "not known: the patch is built elsewhere"
+VERDICTS = [UNLOCKED, APPLY, UPDATE, LOCKED, UNKNOWN]  # the worst first
+
+
+def find_status_writes(root):
+    """Return all writes of a status: (file, line) -> (the call, the functions that reach it, the verdict)."""
+    sources = find_sources(root)
+    files = parse_sources(root, sources.go, Report(), ignore_progress, 1)
+    program = Program(SourceTree(files, sources.modules), load_models())
+    calls, callers, verdicts = {}, collections.defaultdict(set), collections.defaultdict(set)
+    for function in relevant_functions(program, files, ignore_progress):
+        for event in program.trace(function).events:
+            if isinstance(event, Write) and event.is_status:
+                place = event.site[0].path, event.site[1]
+                calls[place] = event.text
+                callers[place].add(function.title)
+                verdicts[place].add(judge_lock(event))
+    # A helper does not know its patch, but its callers do. The worst verdict of them counts.
+    return {place: (calls[place], callers[place], min(verdicts[place], key=VERDICTS.index)) for place in sorted(calls)}
+
+
+def judge_lock(write):
+    """Say whether a write fails if somebody else wrote the object since it was read."""
+    if write.verb == "update":
+        return UPDATE
+    if write.verb == "apply":
+        return APPLY
+    if not write.patches:
+        return UNKNOWN
+    return LOCKED if all(patch.is_locked for patch in write.patches) else UNLOCKED
 
 
 def main():
@@ -43,6 +83,21 @@ def main():
         for finding in by_rule[code]:
             steps = "; ".join(f"{step.line}: {step.text}" for step in finding.steps).replace("|", "\\|")
             lines.append(f"| `{finding.file}:{finding.line}` | {finding.function} | {finding.level} | {steps} |")
+    lines += [
+        "",
+        "## All status writes",
+        "",
+        "Each place that writes a status, with or without a finding.",
+        "",
+        "| place | call | reached from | verdict |",
+        "|---|---|---|---|",
+    ]
+    for (file, line), (text, callers, verdict) in find_status_writes(Path(checkout)).items():
+        codes = sorted(
+            {finding.rule.code for finding in report.findings if (finding.file, finding.line) == (file, line)}
+        )
+        findings = f" ({', '.join(codes)})" if codes else ""
+        lines.append(f"| `{file}:{line}` | `{text}` | {', '.join(sorted(callers))} | {verdict}{findings} |")
     Path(page).write_text("\n".join(lines) + "\n")
 
 
