@@ -1,5 +1,6 @@
 """The `Server` class: the state of the API server, and `handle`, the entry point for requests of both transports."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from fairlead.server.authorization.attributes import request_attributes
 from fairlead.server.authorization.authorizer import AlwaysAllow, Authorizer, access_denied
 from fairlead.server.authorization.rbac import RBAC
 from fairlead.server.crd.definitions import CustomResourceDefinitions
-from fairlead.server.errors.statuses import StatusError, bad_request, internal_error, unknown_path
+from fairlead.server.errors.statuses import StatusError, bad_request, internal_error, status_error, unknown_path
 from fairlead.server.golang import encoding
 from fairlead.server.http import representations, routing
 from fairlead.server.http.json_text import finish_json
@@ -53,6 +54,7 @@ log = logging.getLogger(__name__)
 Executor = Callable[[Request, Route | None], AnyResponse]
 
 AUTHORIZATION_MODES = ("AlwaysAllow", "RBAC")
+REQUEST_TIMEOUT = 60.0  # seconds that a request may wait for webhooks, as on a real server
 RETRY_DELAY = 1.0  # seconds before the controllers retry writes that could not be stored; reads are served meanwhile
 SERVICE_RANGE = "10.0.0.0/24"  # the default of kube-apiserver
 
@@ -248,13 +250,17 @@ class Server:
     async def respond_or_wait(self, request: Request) -> AnyResponse:
         """Return the response to a request, after calling the webhooks that it needs. Other requests go on meanwhile.
 
-        The request runs again after each call. It sees the newest objects then, and asks again if they changed.
+        The request runs again after each call. It sees the newest objects then, and asks again if they changed. Like on
+        a real server, a request that still waits after a minute gets a 504.
         """
+        deadline = asyncio.get_running_loop().time() + REQUEST_TIMEOUT
         while True:
             try:
                 with use_memory(request.memory):
                     return self.respond(request)
             except WebhookCallNeeded as needed:
+                if asyncio.get_running_loop().time() > deadline:
+                    return self.respond(request, executor=_reject_late_request)
                 await request.memory.make_calls(self.webhook_caller, needed)
                 request.warnings.clear()
                 request.audit_annotations.clear()
@@ -385,6 +391,11 @@ class Server:
         if resource is None or (target.namespace and not resource.namespaced):
             raise unknown_path() if self.registry.is_builtin_group(target.group) else NoSuchPath
         return routing.resolve_route(resource, target, request)
+
+
+def _reject_late_request(request: Request, route: Route | None) -> AnyResponse:
+    message = "Timeout: request did not complete within requested timeout - context deadline exceeded"
+    raise status_error(504, "Timeout", message, {})
 
 
 # Few servers need the audit log or the controllers. They are imported on demand, to keep the start fast.

@@ -219,3 +219,20 @@ async def test_audit_event_has_the_annotations_of_webhooks(tmp_path):
         '{"configuration":"m","webhook":"a.example.com","mutated":false}'
     )
     server.close()
+
+
+@in_virtual_time
+async def test_request_ends_if_its_object_changes_at_each_call():
+    class Meddler(RecordingCaller):
+        async def call(self, call):
+            live = server.store.table("", "configmaps").get("default", "x")
+            server.store.put(server.store.table("", "configmaps"), {**live.object, "data": {"n": str(len(self.calls))}})
+            return await super().call(call)
+
+    server = Server(webhook_caller=Meddler(5.0, allowed=True))
+    await create(server, "configmaps", {"metadata": {"name": "x"}})
+    await configure(server)
+    headers = {"content-type": MERGE}
+    body = b'{"data":{"mine":"1"}}'
+    response = await server.handle(Request("PATCH", "/api/v1/namespaces/default/configmaps/x", {}, headers, body))
+    assert (response.status, b"context deadline exceeded" in response.body) == (504, True)
