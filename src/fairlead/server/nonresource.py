@@ -1,4 +1,4 @@
-"""Paths that are not resources: health, version, metrics, discovery and OpenAPI."""
+"""Paths that are not resources: health, version, metrics, discovery, OpenAPI and OpenID."""
 
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from fairlead.server.app import Server
     from fairlead.server.registry.lookup import Registry
 
+OPENID_PATHS = {
+    "/.well-known/openid-configuration": "application/json",
+    "/openid/v1/jwks": "application/jwk-set+json",
+}
 PAGE_NOT_FOUND = Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
 
 
@@ -21,6 +25,8 @@ def serve(server: "Server", request: Request) -> AnyResponse:
     path, registry = request.path, server.registry
     if (response := health.respond(request)) is not None:
         return response
+    if path in OPENID_PATHS and request.method == "GET":
+        return _respond_with_token_keys(server, path)
     if path == "/metrics":
         return Response(200, server.metrics.text().encode(), "text/plain; version=0.0.4; charset=utf-8")
     if path.startswith("/openapi/") and request.method in ("GET", "HEAD"):
@@ -35,6 +41,20 @@ def serve(server: "Server", request: Request) -> AnyResponse:
     return _respond_with_aggregated_discovery(registry, request, path) or _respond_with_discovery(
         registry, request, path
     )
+
+
+def _respond_with_token_keys(server: "Server", path: str) -> Response:
+    from fairlead.server.authentication import token_discovery, token_keys
+
+    tokens = server.service_account_tokens
+    keys = {token_keys.compute_key_id(key): key for key in tokens.public_keys}  # a key may be configured twice
+    if path == "/openid/v1/jwks":
+        document = token_discovery.build_key_set(list(keys.values()))
+    else:
+        document = token_discovery.build_configuration(tokens.issuers[0], list(keys.values()))
+    response = Response(200, encoding.encode(document), OPENID_PATHS[path])
+    response.headers["Cache-Control"] = "public, max-age=3600"
+    return response
 
 
 def _respond_with_aggregated_discovery(registry: "Registry", request: Request, path: str) -> Response | None:

@@ -13,7 +13,7 @@ from fairlead.server.authentication.users import AUTHENTICATED, User, service_ac
 from fairlead.server.storage.store import Store
 
 if TYPE_CHECKING:
-    from fairlead.server.authentication.token_keys import PrivateKey, TokenSettings
+    from fairlead.server.authentication.token_keys import PrivateKey, PublicKey, TokenSettings
 
 ISSUER: Final = "https://kubernetes.default.svc"
 _CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
@@ -56,6 +56,11 @@ class ServiceAccountTokens:
             seed = self._secret("service-accounts", lambda: self._world.random.getrandbits(256).to_bytes(32, "big"))
             self._cached_key = Ed25519PrivateKey.from_private_bytes(seed)
         return self._cached_key
+
+    @property
+    def public_keys(self) -> "list[PublicKey]":
+        """The keys that verify tokens, that of the signing key first."""
+        return [self._signing_key.public_key(), *self._verification_keys]
 
     def issue(
         self, account: dict[str, Any], audiences: list[str], seconds: int, bound: dict[str, dict[str, str]]
@@ -131,7 +136,7 @@ class ServiceAccountTokens:
         if not dot:
             return None
         try:
-            keys = [self._signing_key.public_key(), *self._verification_keys]
+            keys = self.public_keys
             if not token_keys.verify(keys, _decode_base64(signature), signed.encode()):
                 return None
             claims = msgspec.json.decode(_decode_base64(payload), type=dict[str, Any])

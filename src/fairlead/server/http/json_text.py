@@ -14,11 +14,11 @@ _ALWAYS_INDENTED: Final = ("/", "/version")
 def finish_json(request: Request, response: AnyResponse) -> None:
     """Indent the body of a JSON response, or end it with a newline, as a real server does.
 
-    `?pretty` decides, or else the user agent. OpenAPI documents and watches stay as they are.
+    `?pretty` decides, or else the user agent. OpenAPI and OpenID documents and watches stay as they are.
     """
     if not isinstance(response, Response) or not response.headers["Content-Type"].startswith("application/json"):
         return
-    if request.path.startswith("/openapi/"):
+    if request.path.startswith(("/openapi/", "/.well-known/")):
         return
     if (request.path in _ALWAYS_INDENTED and response.status == 200) or _wants_indentation(request):
         response.body = msgspec.json.format(response.body, indent=2)
