@@ -195,7 +195,7 @@ class PythonSuite(Suite):
         with tempfile.TemporaryDirectory() as scratch:
             report = Path(scratch) / "junit.xml"
             # Some tests wait for a Pod to run, for ever: neither server has nodes.
-            options = ["-q", "-p", "no:cacheprovider", "--timeout=30", f"--junitxml={report}"]
+            options = ["-q", "-p", "no:cacheprovider", "--timeout=15", f"--junitxml={report}"]
             clean = {name: value for name, value in environment.items() if not name.startswith("PYTHON")}
             output = run_tests([_find_python(folder), "-m", "pytest", *options, *self.arguments], folder, clean)
             if not report.exists():
