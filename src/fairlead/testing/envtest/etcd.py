@@ -26,6 +26,7 @@ HEALTHY = b'{"health":"true","reason":""}'
 CONTROLLERS = "FAIRLEAD_CONTROLLERS"  # which controllers run, separated by commas
 FAULTS = "FAIRLEAD_FAULTS"  # a fault plan, or the seed of one
 REPORT = "FAIRLEAD_REPORT"  # a file to which the report about faults and clients is appended
+PARENT_INTERVAL = 1.0  # seconds between the checks whether the test suite still runs
 MAX_REQUEST = 1 << 20  # bytes of the flags and the environment of kube-apiserver
 
 Report = Callable[[str], None]
@@ -116,9 +117,11 @@ async def run(arguments: list[str]) -> int:
     print(
         f"etcd of fairlead: holds the state of an embedded Kubernetes {MINOR} API server, {LOOPBACK}:{port}", flush=True
     )
+    watching = loop.create_task(_stop_with_parent(stopped))
     try:
         await stopped.wait()
     finally:
+        watching.cancel()
         health.close()
         control.close()
         path.unlink(missing_ok=True)
@@ -127,6 +130,14 @@ async def run(arguments: list[str]) -> int:
         if connections:
             await asyncio.wait(connections)
     return 0
+
+
+async def _stop_with_parent(stopped: asyncio.Event) -> None:
+    """Stop when the test suite is gone. Suites that crash, and some that end, do not stop what they started."""
+    parent = os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110 - the kernel has no event for it
+        await asyncio.sleep(PARENT_INTERVAL)
+    stopped.set()
 
 
 def _prepare_socket(port: str) -> Path:
