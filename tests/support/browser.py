@@ -14,6 +14,10 @@ PATIENCE = 60.0
 KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), " ": (32, " ")}
 
 
+class PageLeft(Exception):
+    """The page navigated to another one before it answered."""
+
+
 class BrowserPage:
     """One page of a browser. `requests` has the URL of each request that the page made."""
 
@@ -50,6 +54,8 @@ class BrowserPage:
         await self._socket.send_json({"id": number, "method": method, "params": parameters})
         async with asyncio.timeout(PATIENCE):
             message = await answer
+        if message.get("error", {}).get("message") == "Inspected target navigated or closed":
+            raise PageLeft
         assert "error" not in message, message
         return message["result"]
 
@@ -74,7 +80,11 @@ class BrowserPage:
         script = f"""new Promise(resolve => {{
             const look = () => ({expression}) ? resolve(true) : requestAnimationFrame(look); look(); }})"""
         async with asyncio.timeout(PATIENCE):
-            await self.evaluate(script)
+            while True:
+                try:
+                    return await self.evaluate(script)
+                except PageLeft:
+                    continue  # The page followed a link. Look again in the new page.
 
     async def type(self, text):
         """Type text into the element that has the focus."""
